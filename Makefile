@@ -23,7 +23,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan guarded clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core asan tsan fuzz fuzz-threads guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -35,9 +35,12 @@ help:
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
+	@echo 'make bench-soak  what ten million runs leave in memory (ten minutes or so)'
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
 	@echo 'make core       build the C++ core again, after a change to core/'
-	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
+	@echo 'make asan       the tests of the core and its engines under the address and undefined-behaviour sanitizers; make tsan: the thread sanitizer'
+	@echo 'make fuzz       hostile input and random programs under the same two, until Ctrl-C; make fuzz-threads: the thread sanitizer'
+	@echo '                SECONDS=60, SEED=1, KIND="plans graphs"; CASE=plans:1:23 runs one case again'
 	@echo 'make guarded    the conformance suite in guarded memory: the host faults where it looks at lanes of floats'
 	@echo 'make clean      remove what builds and tests left behind'
 	@echo 'make distclean  remove $(VENV) too'
@@ -80,7 +83,7 @@ ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input '$(cal
 
 bench: $(STAMP)
 	@$(call ADD,bench)
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py soak.py),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
@@ -103,6 +106,10 @@ bench-trees: $(STAMP) $(DYNET)/.tried
 bench-tensorflow: $(STAMP) $(TENSORFLOW)/.installed
 	@$(BIN)/python benchmarks/trees.py --rivals ours,tensorflow,tensorflow-1 \
 	  --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
+
+bench-soak: $(STAMP)
+	@$(call ADD,bench)
+	@$(BIN)/python benchmarks/soak.py
 
 bench-papers: $(STAMP)
 	@$(call ADD,bench)
@@ -141,19 +148,33 @@ core: $(STAMP)
 # intercepts); what Python leaks is not ours.
 SANITIZED := tests/unit/core tests/unit/engines/waves $(wildcard tests/unit/engines/test_expand*.py) \
   tests/conformance/test_programs.py tests/conformance/test_counts.py
-asan: SANITIZER := address
-asan: OPTIONS := ASAN_OPTIONS=detect_leaks=0
-asan: LIBRARY := libasan.so
-tsan: SANITIZER := thread
-tsan: OPTIONS := TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" OPENBLAS_NUM_THREADS=1 # NumPy's threads are not instrumented
-tsan: LIBRARY := libtsan.so
-asan tsan: $(STAMP)
-	@echo '== the core with the $(SANITIZER) sanitizer, in build/$@'
-	@$(BIN)/cmake -S . -B build/$@ -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+asan fuzz: SANITIZER := address,undefined
+asan fuzz: FOLDER := build/asan
+asan fuzz: LIBRARY := libasan.so
+asan fuzz: OPTIONS := ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+tsan fuzz-threads: SANITIZER := thread
+tsan fuzz-threads: FOLDER := build/tsan
+tsan fuzz-threads: LIBRARY := libtsan.so
+# NumPy's threads are not instrumented.
+tsan fuzz-threads: OPTIONS := TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" OPENBLAS_NUM_THREADS=1
+asan tsan: WORK = pytest -p no:cacheprovider $(SANITIZED) $(ARGS)
+
+# Without SECONDS it goes on until Ctrl-C. Cases that fail are written to build/failures.
+SECONDS ?=
+SEED ?=
+CASE ?=
+fuzz: KIND ?=
+fuzz-threads: KIND ?= programs threads vectors limits
+fuzz fuzz-threads: WORK = tests.fuzz --workers $(JOBS) --again 'make $@ CASE=' $(if $(SECONDS),--seconds $(SECONDS)) \
+  $(if $(SEED),--seed $(SEED)) $(if $(CASE),--case $(CASE)) $(addprefix --kind ,$(KIND)) $(ARGS)
+
+asan tsan fuzz fuzz-threads: $(STAMP)
+	@echo '== the core with the $(SANITIZER) sanitizer, in $(FOLDER)'
+	@$(BIN)/cmake -S . -B $(FOLDER) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 	  -DUNDERTOW_SANITIZER=$(SANITIZER) -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python >/dev/null
-	@$(BIN)/cmake --build build/$@
-	@env $(OPTIONS) LD_PRELOAD="$$($(CXX) -print-file-name=$(LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so.6)" UNDERTOW_CORE=build/$@ \
-	  $(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED) $(ARGS)
+	@$(BIN)/cmake --build $(FOLDER)
+	@env $(OPTIONS) LD_PRELOAD="$$($(CXX) -print-file-name=$(LIBRARY)) $$($(CXX) -print-file-name=libstdc++.so.6)" UNDERTOW_CORE=$(FOLDER) \
+	  $(BIN)/python -m $(WORK)
 
 # Opening and closing lanes costs as much as there are pages, so tests of large runs are not for this.
 guarded: $(STAMP)

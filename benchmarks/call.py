@@ -1,6 +1,6 @@
-"""What one call from Python costs: Python, plan cache, run, Python; for a function that does nothing, and for others.
+"""The overhead of one call from Python (plan cache, run, conversion), for an empty function and for others.
 
-Claim: a null function call takes under 20 µs. Calls are timed in turns, the best of several rounds counts.
+Claim: an empty call takes under 20 µs. Calls are timed in turns; the best of several rounds counts.
 Usage: python benchmarks/call.py [--quick] [--repeat N] [--json FILE]
 """
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: fair timing, engines that may be absent, tables, and JSON with commit and machine."""
+"""Shared by the benchmarks: fair timing, engines that may be absent, tables, and JSON with commit and machine."""
 
 import argparse
 import importlib.metadata
@@ -28,7 +28,7 @@ SAMPLE = 0.01  # seconds
 
 
 class Times:
-    """The times of one piece of work: seconds on the clock, and of the processor."""
+    """The times of one piece of work: wall-clock and processor seconds."""
 
     def __init__(self) -> None:
         self.clock: list[float] = []
@@ -43,12 +43,12 @@ class Times:
 
     @property
     def best(self) -> float:
-        """The least processor time: other work on the machine does not add to it."""
+        """The least processor time, which other work on the machine does not increase."""
         return min(self.processor)
 
     @property
     def best_clock(self) -> float:
-        """The least time on the clock: for work of several threads."""
+        """The least wall-clock time, for work of several threads."""
         return min(self.clock)
 
     @property
@@ -58,9 +58,9 @@ class Times:
 
 
 def measure(works: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, Times]:
-    """Time each piece of work `repeat` times, in turns: what disturbs one round disturbs all alike.
+    """Time each piece of work `repeat` times, in turns, so that noise affects all of them alike.
 
-    After the first time, what is short is timed several times in a row, with warm caches; what takes seconds only once.
+    After the first round, short work is timed several times in a row, with warm caches; work of seconds only once.
     """
     times = {name: Times() for name in works}
     for _ in range(repeat):
@@ -72,7 +72,7 @@ def measure(works: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, Ti
 
 
 def has_options(**changes: Any) -> bool:
-    """Is there such an engine, or such an option?"""
+    """Do this engine and these options exist?"""
     try:
         with ut.options(**changes):
             return True
@@ -81,7 +81,7 @@ def has_options(**changes: Any) -> bool:
 
 
 def on_threads(count: int) -> dict[str, int]:
-    """The option for a number of threads; none where engines have but one."""
+    """The option for a number of threads; none for engines that have only one."""
     return {"threads": count} if has_options(threads=count) else {}
 
 
@@ -94,7 +94,7 @@ def version(package: str) -> str:
 
 
 def bind(functions: list[FunctionType], decorate: Callable[[FunctionType], Any]) -> dict[str, Any]:
-    """Copies of functions of one module, each decorated, that call one another and not the originals."""
+    """Decorated copies of functions of one module, which call each other instead of the originals."""
     namespace = dict(functions[0].__globals__)
     made = {}
     for function in functions:
@@ -107,12 +107,12 @@ def bind(functions: list[FunctionType], decorate: Callable[[FunctionType], Any])
 
 
 def fail(what: str) -> NoReturn:
-    """A figure of a wrong result is worth nothing."""
+    """Stop: the time of a wrong result means nothing."""
     raise SystemExit(f"error: {what}")
 
 
 def with_deep_stack(work: Callable[[], None]) -> None:
-    """Run it where recursion of Python, C and others may go deep: only a new thread can be given such a stack."""
+    """Run a function on a thread with a large stack, for deep recursion in Python, C and others."""
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -131,13 +131,13 @@ def with_deep_stack(work: Callable[[], None]) -> None:
 
 
 def load() -> str:
-    """How many processes want to run, where the system says so."""
+    """The load average, where the system has one."""
     cores = os.cpu_count() or 1
     return f"{os.getloadavg()[0]:.0f} on {cores} cores" if hasattr(os, "getloadavg") else "not known"
 
 
 def machine() -> dict[str, Any]:
-    """What a figure depends on besides the code."""
+    """The machine that a figure was measured on."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -197,7 +197,7 @@ def table(title: str, columns: list[str], rows: list[list[str]], notes: list[str
 
 
 def seconds(value: float | None) -> str:
-    """A time in the unit that suits it."""
+    """A time in a suitable unit."""
     if value is None:
         return "-"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):

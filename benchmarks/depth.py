@@ -2,7 +2,7 @@
 
 Claims: the exponent test of Vasilakopoulos' thesis (figure 6.1), n = 10 to 10,000, against PyTorch eager and JAX where
 they are installed; x^10,000,000 and its gradient run to the end; the time per call does not grow with the depth,
-nor does that of summing up an array, an element in each call.
+nor does that of summing an array, one element per call.
 Usage: python benchmarks/depth.py [--quick] [--repeat N] [--limit SECONDS] [--json FILE]
 """
 
@@ -39,7 +39,7 @@ slopes = ut.grad(total)
 
 
 def arrival(n: int) -> float:
-    """Where the descent arrives, by the formula of the derivative."""
+    """The end of the descent, by the closed form of the derivative."""
     x = 1.0
     for _ in range(STEPS):
         x -= RATE / n * n * x ** (n - 1)

@@ -21,7 +21,7 @@ import undertow as ut
 
 @dataclass(frozen=True)
 class Settings:
-    """A model and how it is trained. The epoch that the dev set likes best counts."""
+    """A model and how it is trained. The epoch with the best dev accuracy counts."""
 
     name: str
     kind: type
@@ -78,7 +78,7 @@ SWEEP: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one training: shares of roots and of nodes that are right."""
+    """The result of one training: accuracy at roots and at nodes."""
 
     name: str
     seed: int
@@ -177,7 +177,7 @@ def listops(options: Any) -> list[Result]:
 
 
 def sweep(options: Any) -> list[Result]:
-    """The chosen settings of TreeLSTM, and what one change does to them."""
+    """The chosen settings of TreeLSTM, and variations that change one of them."""
     results, known = [], {field.name for field in fields(ut.train.Recipe)}
     for changes in SWEEP:
         name = ", ".join(f"{key} {value}" for key, value in changes.items()) or "as chosen"

@@ -44,7 +44,7 @@ SAME = 0.99  # of the trees that grow must get the same size: a decision may han
 
 @dataclass
 class Book:
-    """The rivals that are there, and what has been found."""
+    """The rivals that are installed, and the figures so far."""
 
     options: Any
     folder: Path

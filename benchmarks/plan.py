@@ -1,6 +1,6 @@
-"""What it costs to make programs ready: capture, passes, and the plan of the waves engine, by the number of nodes.
+"""The cost of preparing programs (capture, passes, and the plan of the waves engine) by the number of nodes.
 
-Claim: planning a program of a thousand nodes takes milliseconds, and nothing of it is done again for other data. A plan
+Claim: planning a program of a thousand nodes takes milliseconds, and is not repeated for other data. A plan
 is made in the first run, so its time is what that run takes longer than the next.
 Usage: python benchmarks/plan.py [--quick] [--repeat N] [--json FILE]
 """

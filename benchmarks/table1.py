@@ -1,6 +1,6 @@
 """Table 1 of the paper (fib, ack, tak, primes) on every engine, in CPython, Numba and C, beside the printed figures.
 
-Claim: what the static graph costs per call. All run in turns in one process and on one thread, the best of several
+Measures what the static graph costs per call. All run in turns in one process and on one thread, the best of several
 counts. Values are compared, and the activations of every engine with the calls that Python makes: nothing was skipped.
 Usage: python benchmarks/table1.py [--quick] [--repeat N] [--limit SECONDS] [--json FILE]
 """
@@ -124,7 +124,7 @@ FRAMES_BAR = 20e6  # bytes, of fib(33)
 
 
 class Counted:
-    """A function that counts its calls. What it has been asked before it looks up, calls inside it included."""
+    """A memoized function that counts calls, including those inside a memoized result."""
 
     calls = 0  # of all functions together
 
@@ -146,7 +146,7 @@ class Counted:
 
 
 def counts() -> Callable[[str, tuple[int, ...]], tuple[Any, int]]:
-    """What a program gives, and how many calls that takes."""
+    """The result of a program, and the number of calls it takes."""
     functions = common.bind(FUNCTIONS, lambda function: Counted(function).call)
 
     def count(name: str, args: tuple[int, ...]) -> tuple[Any, int]:
@@ -157,7 +157,7 @@ def counts() -> Callable[[str, tuple[int, ...]], tuple[Any, int]]:
 
 
 def compiled() -> dict[str, Callable[..., int]] | str:
-    """The C functions, or why there are none."""
+    """The compiled C functions, or why there are none."""
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         return "no compiler"

@@ -1,7 +1,7 @@
 """How many waves the waves engine forms for 256 trees of the shape of a treebank's, in one run.
 
 Claim: about as many as the deepest tree has levels, for one recursive function and for two mutually recursive ones; so
-what is alike runs together, whichever tree and function it belongs to. Where the right child waits for the left one's
+equal work runs together, whichever tree and function it belongs to. Where the right child waits for the left one's
 result there is a wave for each step of that order, and still many lanes in each. The trees are made up: as many words
 and as high as those of the Stanford Sentiment Treebank (19 words, 11 levels on average).
 Usage: python benchmarks/waves_formed.py [--quick] [--repeat N] [--json FILE]

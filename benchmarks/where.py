@@ -2,8 +2,8 @@
 
 Claim: most of the time is the matrix products and element-wise work that the networks need, not the forming of waves.
 Kinds of steps are timed by the engine itself; batches and the optimizer, which are not its own, by the clock. Operators
-are samples of `perf`: they need Linux with it, and a core with symbols
-(pip install --no-build-isolation -C install.strip=false -e .). Without these the first table comes alone.
+are sampled with `perf`: this needs Linux with it, and a core with symbols
+(pip install --no-build-isolation -C install.strip=false -e .). Without these only the first table is printed.
 Usage: python benchmarks/where.py [--quick] [--models A,B] [--batch 1,25] [--repeat SECONDS] [--json FILE]
 """
 
@@ -111,7 +111,7 @@ def sampled(rival: Rival, model: str, batch: int, work: str, seconds: float, fol
 
 
 def bar(start: float, share: float) -> str:
-    """From where to where it goes, of a hundred percent: what is below another stands below it."""
+    """A bar from its start to its end, out of a hundred percent; nested bars lie within their parent."""
     left, right = (round(percent / 100 * WIDTH) for percent in (start, min(start + share, 100.0)))
     return "·" * left + "█" * (right - left) + "·" * (WIDTH - right)
 

@@ -1,4 +1,4 @@
-"""Adaptive quadrature: Simpson's rule, halving an interval only where the estimate is not good enough yet.
+"""Adaptive quadrature: Simpson's rule, halving an interval only where the estimate is not yet good enough.
 
 How deep the recursion goes depends on the data, and differs from place to place: deepest near 0, where the square root
 is steep. That is hard to write as a batch of fixed shape, and natural as a recursive function.

@@ -1,7 +1,7 @@
 """Trees whose nodes have any number of children: a map over the children, inside the recursive function.
 
-The children of node i are `CHILDREN[FIRST[i]:FIRST[i + 1]]`. How many there are is known only at run time, none
-included; all of them run side by side.
+The children of node i are `CHILDREN[FIRST[i]:FIRST[i + 1]]`. Their number is known only at run time and may be
+zero; all of them run side by side.
 """
 
 import numpy as np
@@ -18,14 +18,14 @@ WEIGHT = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9])
 
 @ut.function
 def total(node: ut.i64) -> ut.i64:
-    """The weights of all nodes at or below this one."""
+    """The total weight of this node and all below it."""
     children = ut.asarray(CHILDREN)[FIRST[node] : FIRST[node + 1]]
     return WEIGHT[node] + ut.sum(ut.map(total, children))
 
 
 @ut.function
 def height(node: ut.i64) -> ut.i64:
-    """How many nodes there are on the longest way down."""
+    """The number of nodes on the longest path down."""
     children = ut.asarray(CHILDREN)[FIRST[node] : FIRST[node + 1]]
     if len(children) == 0:
         return 1

@@ -1,7 +1,7 @@
 """Fit the parameters of a recursive function to data, by gradient descent.
 
-A pond: every year the fish multiply, and what is above 1 is fished in part. From stocks that were counted after some
-years, find the rate of growth and the share of the fishers. How often the function calls itself, and on which side of
+A pond: every year the fish multiply, and part of the stock above 1 is caught. Given the stocks counted after some
+years, find the growth rate and the share that is caught. How often the function calls itself, and on which side of
 the branch, depends on the data; the gradient goes back the same way.
 """
 

@@ -1,6 +1,6 @@
 """A treebank in batches: a recursive network learns the sentiment of phrases that a small grammar wrote.
 
-The forest is an ordinary argument. Every batch has another number of nodes, and the function is captured once.
+The forest is an ordinary argument. Batches differ in their number of nodes, but the function is captured only once.
 """
 
 import numpy as np

@@ -22,6 +22,7 @@ from types import ModuleType
 
 import pytest
 from docs import manual
+from tests.fuzz.kinds import KINDS
 
 import undertow as ut
 from undertow import errors, ops
@@ -213,8 +214,25 @@ def test_every_error_is_in_the_reference(kind: type) -> None:
     assert f"`{kind.__name__}`" in text or f"`ut.{kind.__name__}`" in text, "docs/reference/errors.md leaves it out"
 
 
+def test_promises_name_real_tests() -> None:
+    """And every row names at least one; kinds of fuzzing are those of `tests/fuzz/kinds.py`."""
+    page = (ROOT / "docs" / "reference" / "promises.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| promise ")]
+    assert len(rows) > 30
+    for row in rows:
+        promise, _, held = (cell.strip() for cell in row.strip("|").split(" | "))
+        tests = re.findall(r"`([\w/]+\.py)::(\w+)`", held)
+        assert tests, f"no test holds: {promise}"
+        for path, name in tests:
+            assert re.search(rf"^ *def {name}\(", (ROOT / "tests" / path).read_text(encoding="utf-8"), re.MULTILINE), (
+                name
+            )
+        for kinds in re.findall(r'`make fuzz KIND="?([\w ]+)"?`', held):
+            assert set(kinds.split()) <= set(KINDS), kinds
+
+
 # --------------------------------------------------------------------------------------------------------------
-# The glossary
+# Files and names in the glossary and in CONTRIBUTING.md
 
 
 def glossary_file(path: str) -> Path:
@@ -230,9 +248,10 @@ def test_glossary_names_real_files() -> None:
         assert glossary_file(path).exists(), f"docs/glossary.md: {path} does not exist"
 
 
-def test_glossary_names_real_names() -> None:
-    """Names in brackets behind a file are defined there: `ir/graph.py` (`Site`)."""
-    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["docs/glossary.md", "CONTRIBUTING.md"])
+def test_names_behind_files_are_defined_there(page: str) -> None:
+    """For example Site: `ir/graph.py` (`Site`)."""
+    text = (ROOT / page).read_text(encoding="utf-8")
     for path, names in re.findall(r"`([\w/]+\.(?:py|h|cpp))` \(((?:`[\w.]+`(?:, )?)+)\)", text):
         source = glossary_file(path).read_text(encoding="utf-8")
         for name in re.findall(r"[\w.]+", names):
@@ -240,6 +259,21 @@ def test_glossary_names_real_names() -> None:
             defined = rf"^\s*(class|struct|def|using) {first}\b|^{first}\b"
             assert re.search(defined, source, re.MULTILINE), f"{path} has no {name}"
             assert all(re.search(rf"\b{part}\b", source) for part in inner), f"{path} has no {name}"
+
+
+def test_contributing_names_real_files_and_tests() -> None:
+    """A file may be named by the end of its path; NAME stands for what the reader adds."""
+    text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    folders = ("src", "core", "tests", "docs", "benchmarks")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.*")] + list(ROOT.glob("*.*"))
+    named = re.findall(r"`(?:python |pytest )?([\w/.]+\.(?:py|h|cpp|md|txt|cmake))\b(?:::(\w+))?[^`]*`", text)
+    assert len(named) > 80
+    for path, test in named:
+        if "NAME" not in path:
+            ends = [file for file in files if f"/{name_of(file)}".endswith(f"/{path}")]
+            assert ends, f"CONTRIBUTING.md: there is no {path}"
+            sources = [file.read_text(encoding="utf-8") for file in ends if test]
+            assert not test or any(f"def {test}(" in source for source in sources), f"{path} has no {test}"
 
 
 def test_glossary_has_a_row_for_each_term_once() -> None:

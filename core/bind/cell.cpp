@@ -126,9 +126,11 @@ class Claim {
   /// Waits while others have one of them. Looking again now and then needs nobody who wakes this thread: that one
   /// may be in another process, or never come back.
   explicit Claim(std::vector<Named> cells) : cells_(std::move(cells)) {
-    std::sort(cells_.begin(), cells_.end(), [](const Named& a, const Named& b) { return a.first->number < b.first->number; });
-    cells_.erase(std::unique(cells_.begin(), cells_.end(), [](const Named& a, const Named& b) { return a.first == b.first; }),
-                 cells_.end());
+    std::sort(cells_.begin(), cells_.end(),
+              [](const Named& a, const Named& b) { return a.first->number < b.first->number; });
+    cells_.erase(
+        std::unique(cells_.begin(), cells_.end(), [](const Named& a, const Named& b) { return a.first == b.first; }),
+        cells_.end());
     try {
       for (; count_ < cells_.size(); ++count_) take(*cells_[count_].first, cells_[count_].second);
     } catch (...) {
@@ -200,10 +202,12 @@ void bind_cell(nb::module_& module) {
       .def(nb::init<nb::object>(), nb::arg("value"))
       .def_ro("value", &Cell::value);
   module.def("snapshot", &snapshot, nb::arg("cells"), "The values of cells, of one moment.");
-  module.def("transact", &transact, nb::arg("cells"), nb::arg("written"), nb::arg("work"),
-             "Call `work` with the values of the cells, by name. It gives a result and a list of values, one for each name in\n"
-             "`written`: these are committed together. Raises Taken where this thread is writing one of them already, or\n"
-             "would wait for itself.");
+  module.def(
+      "transact", &transact, nb::arg("cells"), nb::arg("written"), nb::arg("work"),
+      "Call `work` with the values of the cells, by name. It gives a result and a list of values, one for each name "
+      "in\n"
+      "`written`: these are committed together. Raises Taken where this thread is writing one of them already, or\n"
+      "would wait for itself.");
 }
 
 }  // namespace undertow

@@ -82,7 +82,7 @@ def test_every_message_says_what_next(request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.file.stem}-{case.title}")
 def test_message(case: Case, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = message_of(case.program, tmp_path)
-    assert found != "no error\n"
+    assert found != "no error\n", "the program ends without an error of Undertow"
     if request.config.getoption("--update") and found != case.message:
         before = f"{case.program}```\n\n```text\n{case.message}```"
         text = case.file.read_text()

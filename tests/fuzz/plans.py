@@ -15,12 +15,12 @@ _wave_plans, _templates = cache(wave_plans), cache(templates)
 
 
 def spoiled_plan(chance: Random) -> Case:
-    """For waves."""
+    """A plan of `waves` with spoiled numbers: refused, or run to some end."""
     return _case(_wave_plans(), run_plan, chance)
 
 
 def spoiled_templates(chance: Random) -> Case:
-    """For expand."""
+    """Templates of `expand`, spoiled in the same way."""
     return _case(_templates(), run_templates, chance)
 
 

@@ -1,4 +1,4 @@
-"""Programs whose every bit is known, on every engine: any limit, any number of threads, one call or many lanes."""
+"""Programs whose every bit is known, on every engine: one call or many lanes, any limit, several threads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.fuzz.case import Case
 from tests.support.bits import same
 from tests.support.engines import EVERY, forced
 from tests.support.exact_programs import DTYPES, ExactProgram, exact_arguments, exact_program
+from tests.support.threads import in_threads
 from tests.support.written import names_of
 
 import undertow as ut
@@ -20,7 +21,10 @@ _LIMITED = (ut.FrameLimit, ut.RecursionLimit)
 
 
 def exact_run(chance: Random) -> Case:
-    """A program, four calls of it, and the same as lanes of a map."""
+    """Signed zeros, nan, constants mixed with traced values, variables: every engine has the bits of plain Python.
+
+    Four calls, and the same as lanes of a map.
+    """
     program = exact_program(chance)
     calls = [exact_arguments(chance) for _ in range(4)]
     options = {"threads": chance.choice((1, 2)), "frames": chance.choice((None, 30)), "timeout": 30.0}
@@ -40,6 +44,65 @@ def compare(program: ExactProgram, calls: list[tuple[Any, ...]], options: dict[s
                 _check(lambda c=call, e=engine: captured["f0"].run(*c, engine=e, **options), expected, (engine, call))
             if not program.has_state:
                 _check(lambda e=engine: captured["f0"].map(*columns, engine=e, **options), together, (engine, "map"))
+
+
+# A limit, values for it, and what a run ends in that needs more.
+_LIMITS: dict[str, tuple[tuple[Any, ...], type[ut.RunError]]] = {
+    "frames": ((1, 2, 5, 30), ut.FrameLimit),
+    "max_depth": ((1, 2, 3), ut.RecursionLimit),
+    "memory": ((1, 1 << 8, 1 << 12, 1 << 16), ut.FrameLimit),
+    "timeout": ((1e-6, 1e-4, 1e-3, 1e-2), ut.Timeout),
+}
+
+
+def limited_run(chance: Random) -> Case:
+    """Such a program with random limits: the right bits, or the error of a limit, which leaves nothing behind."""
+    program, call = exact_program(chance), exact_arguments(chance)
+    chosen = chance.sample(sorted(_LIMITS), chance.randint(1, 2))
+    limits = {name: chance.choice(_LIMITS[name][0]) for name in chosen}
+    errors = tuple(_LIMITS[name][1] for name in chosen)
+
+    def run() -> None:
+        plain, captured = (names_of(text) for text in (program.plain, program.text))
+        wanted, function = _oracle(plain, call), captured["f0"]
+        with forced():
+            for engine in EVERY:
+                _reset(captured)
+                try:
+                    found = function.run(*call, engine=engine, **limits)
+                    _reset(captured)
+                except errors:
+                    assert "S" not in captured or same(captured["S"].read(), np.float64(0.0)), engine
+                else:
+                    assert all(map(same, found, wanted)), (engine, found, wanted)
+                again = function.run(*call, engine=engine)
+                assert all(map(same, again, wanted)), (engine, "again", again, wanted)
+
+    return Case(run, f"{program.text}\n# {call}\n# {limits}")
+
+
+def concurrent_run(chance: Random) -> Case:
+    """Such a program, called and mapped by several Python threads at once, each run with threads of its own."""
+    while (program := exact_program(chance)).has_state:  # with a variable, the order of commits would matter
+        pass
+    calls = [exact_arguments(chance) for _ in range(4)]
+
+    def run() -> None:
+        plain, captured = (names_of(text) for text in (program.plain, program.text))
+        wanted = [_oracle(plain, call) for call in calls]
+        columns = [np.stack(column) for column in zip(*calls * 8, strict=True)]
+        together = tuple(np.stack(column) for column in zip(*wanted * 8, strict=True))
+
+        def work(number: int, engine: str) -> None:
+            call, expected = calls[number], wanted[number]
+            _check(lambda: captured["f0"].run(*call, engine=engine, threads=2), expected, (engine, call))
+            _check(lambda: captured["f0"].map(*columns, engine=engine, threads=2), together, (engine, "map"))
+
+        with forced():
+            for engine in EVERY:
+                in_threads(lambda number, e=engine: work(number, e), len(calls))
+
+    return Case(run, f"{program.text}\n# {calls}")
 
 
 def _reset(space: dict[str, Any]) -> None:

@@ -8,9 +8,8 @@ Compared are values, faults with their tag tracebacks, prints and counts.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -19,95 +18,26 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.graphs import graphs, plain
-from tests.support.mixed import MixedPlan
+from tests.support.native_agreement import REASONABLE, agree, assert_equal, assert_same_error, outcome
 from tests.support.random_programs import random_program
 from tests.support.sources import argument, write
-from tests.support.vector_programs import LENGTH, VectorProgram, vector_program
+from tests.support.vector_programs import LENGTH, loss_of, vector_program
 from tests.support.written import load_text
 
 import undertow as ut
-from undertow.engines.contract import Options, Plan
+from undertow.engines.contract import Options
 from undertow.engines.expand import ExpandPlan
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.waves import WavesPlan
 from undertow.errors import RunError, UndertowError
-from undertow.ir.graph import StaticGraph
 
 EXAMPLES = int(os.environ.get("UNDERTOW_PROPERTY_EXAMPLES", "0"))
-WIDTHS = (1, 2, 3, 7, 64, 4096)
-FRAMES = (5, 20, 100, 1000, 1 << 21)  # limits, which make waves narrow; with the last there may be several threads
-THREADS = (1, 2, 3)
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5}
-REASONABLE = Options(timeout=20.0)
 
 
 def seeds(shard: int, count: int) -> range:
     first = Random().randrange(1 << 40) if EXAMPLES else 1000 * shard
     return range(first, first + (EXAMPLES // 4 or count))
-
-
-def outcome(run: Callable[[], Any]) -> tuple[Any, str]:
-    """What a run gives or raises, and what it prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        try:
-            found = run()
-        except RunError as error:
-            found = error
-    return found, printed.getvalue()
-
-
-def assert_equal(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> None:
-    for one, other in zip(found, expected, strict=True):
-        assert (np.asarray(one).dtype, np.shape(one)) == (np.asarray(other).dtype, np.shape(other))
-        if np.asarray(one).dtype.kind == "f":
-            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-        else:
-            np.testing.assert_array_equal(one, other)
-
-
-def assert_same_error(found: Any, expected: RunError) -> None:
-    """The same class, message, place, and calls that led there."""
-    assert type(found) is type(expected)
-    assert str(found) == str(expected)
-    assert found.calls == expected.calls and found.span == expected.span
-
-
-def agree(
-    graph: StaticGraph, inputs: Sequence[Any], chance: Random, tolerance: float = 1e-12, ordered: bool = True
-) -> Any:
-    """Run on waves in several ways, on expand and the reference engine, and compare all that can be compared."""
-    expected, expected_print = outcome(lambda: ReferencePlan(graph).drain(inputs, REASONABLE))
-    if isinstance(expected, ut.Timeout):
-        return expected
-    ways: list[tuple[int, str, int | None]] = [(width, "lockstep", None) for width in chance.sample(WIDTHS, 2)]
-    ways += [(chance.choice(WIDTHS), schedule, None) for schedule in ("agenda", "mixed")]
-    ways += [(chance.choice(WIDTHS), "auto", chance.choice(FRAMES)), (0, "expand", None)]
-    for width, schedule, frames in ways:
-        if schedule == "mixed":
-            groups = len(WavesPlan(graph).plan.groups)
-            plan: Plan = MixedPlan(graph, [group for group in range(groups) if chance.random() < 0.5], width)
-        else:
-            plan = ExpandPlan(graph) if schedule == "expand" else WavesPlan(graph, width, schedule)
-        options = replace(REASONABLE, frames=frames, threads=chance.choice(THREADS))
-        found, printed = outcome(lambda plan=plan, options=options: plan.run(inputs, options))
-        if frames is not None and isinstance(found, ut.FrameLimit):
-            continue  # depth alone needs more, or what later phases keep
-        if isinstance(expected, RunError):
-            assert_same_error(found, expected)
-            continue
-        if isinstance(found, RunError):
-            raise found
-        assert_equal(found[0], expected[0], tolerance)
-        assert frames is None or found[1].peak_frames <= frames
-        counted, wanted = found[1], expected[1]
-        if schedule == "expand":  # it abandons what no fetch needs, while the reference engine runs on here
-            assert counted.activations <= wanted.activations and counted.max_depth <= wanted.max_depth
-        else:
-            assert (counted.activations, counted.max_depth) == (wanted.activations, wanted.max_depth)
-        assert len([label for label in counted.deepest_tag if isinstance(label, int)]) == counted.max_depth
-        lines = [text if ordered else sorted(text.split("\n")) for text in (printed, expected_print)]
-        assert lines[0] == lines[1]  # the lanes of a map have no order
-    return expected
 
 
 @contextlib.contextmanager
@@ -162,20 +92,9 @@ def test_large_programs(shard: int, tmp_path: Path) -> None:
                         agree(graph, function.__undertow_arguments__((fuel, *args), {}).leaves, random)
 
 
-def loss_of(program: VectorProgram, folder: Path) -> Any:
-    function = load_text(program.text, folder).first
-
-    @ut.function
-    def loss(w: ut.f64[3 * LENGTH, LENGTH], x: ut.f64[LENGTH], q: ut.f64[None], n: ut.i64) -> ut.f64:
-        vector, number, matrix = function(w, x, n, q) if program.is_open else function(w, x, n)
-        return ut.sum(vector * vector) + number + ut.sum(matrix * matrix)
-
-    return loss
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
-def test_vectors(shard: int, tmp_path: Path) -> None:
+def test_vectors(shard: int) -> None:
     """Vectors and matrices, and their gradients: results of calls side by side, parts that are handed on."""
     random = np.random.default_rng(shard)
     w, x, q = random.normal(size=(3 * LENGTH, LENGTH)) * 0.4, random.normal(size=LENGTH), random.normal(size=3)
@@ -183,7 +102,7 @@ def test_vectors(shard: int, tmp_path: Path) -> None:
         chance = Random(seed)
         program = vector_program(chance)
         with told(seed, program.text):
-            loss = loss_of(program, tmp_path)
+            loss = loss_of(program)
             for made in (loss, ut.grad(loss, (0, 1))):
                 for graph in graphs(made, (w, x, q, 3)):
                     for n in (0, 1, 3):
@@ -192,14 +111,14 @@ def test_vectors(shard: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
-def test_many_vectors(shard: int, tmp_path: Path) -> None:
+def test_many_vectors(shard: int) -> None:
     """The same for so many lanes that they go through the operators piece by piece; bits for any number of threads."""
     random = np.random.default_rng(shard)
     w, xs, q = random.normal(size=(3 * LENGTH, LENGTH)) * 0.4, random.normal(size=(400, LENGTH)), random.normal(size=3)
     for seed in seeds(shard, 1):
         program = vector_program(Random(seed))
         with told(seed, program.text):
-            loss = loss_of(program, tmp_path)
+            loss = loss_of(program)
 
             @ut.function
             def total(w: ut.f64[3 * LENGTH, LENGTH], xs: ut.f64[None, LENGTH], q: ut.f64[None], n: ut.i64) -> ut.f64:

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import Any
+
+from tests.support.written import names_of
+
+import undertow as ut
 
 LENGTH = 10  # of a vector: more than what is copied along
 _HEAD = "import undertow as ut\n\nD = {length}\n"
@@ -187,3 +192,15 @@ def vector_program(random: Random) -> VectorProgram:
     for name in names:
         writer.function(name, names)
     return VectorProgram(_HEAD.format(length=LENGTH) + "\n\n" + "\n".join(writer.lines), writer.is_open)
+
+
+def loss_of(program: VectorProgram) -> Any:
+    """One number that depends on all that a program gives."""
+    function = names_of(program.text)["first"]
+
+    @ut.function
+    def loss(w: ut.f64[3 * LENGTH, LENGTH], x: ut.f64[LENGTH], q: ut.f64[None], n: ut.i64) -> ut.f64:
+        vector, number, matrix = function(w, x, n, q) if program.is_open else function(w, x, n)
+        return ut.sum(vector * vector) + number + ut.sum(matrix * matrix)
+
+    return loss

@@ -1,8 +1,7 @@
 // clang-format off
 // Generated from src/undertow/plan/plan.py by `python -m undertow.engines.waves.header`: do not edit.
 //
-// The records of a plan, with their fields in the order in which they stand in its rows; `each_field` hands them to a
-// reader in that order.
+// The records of a plan. Fields are in the order in which they are encoded; `each_field` visits them in that order.
 #pragma once
 
 #include <array>
@@ -18,10 +17,11 @@ struct Slot;
 struct Program;
 struct Stage;
 
-/// A slot of the region at hand, or, below zero, constant number ~operand.
+/// A slot of the item's region or, if negative, constant number ~operand.
 using Operand = int32_t;
 
-constexpr int64_t kSmall = 64;  // bytes of a value that shares the memory of its table
+constexpr int64_t kFieldsHash = 3102657121;  // of all records, fields and enums below
+constexpr int64_t kSmall = 64;  // bytes up to which a value shares the memory of its table
 
 enum class RegionKind : uint8_t { Main, Function, Loop, Map, Branch };
 constexpr int64_t count_of(RegionKind) { return 5; }
@@ -52,21 +52,21 @@ struct Item {
 
 constexpr int64_t count_of(Item::Kind) { return 9; }
 
-/// A value that goes into a region that is entered.
+/// A value passed into a region.
 struct Transfer {
-  Operand from{};  ///< in the region outside
-  int32_t to{};  ///< inside
+  Operand from{};  ///< in the outer region
+  int32_t to{};  ///< in the region entered
 };
 void each_field(auto&& see, Transfer& x) { see(x.from); see(x.to); }
 
-/// A value that comes out of a region that was entered.
+/// A value returned from a region.
 struct Exit {
-  Operand from{};  ///< inside
-  int32_t to{};  ///< in the region outside
+  Operand from{};  ///< in the region entered
+  int32_t to{};  ///< in the outer region
 };
 void each_field(auto&& see, Exit& x) { see(x.from); see(x.to); }
 
-/// A value that comes out of either side of a branch.
+/// A value returned from either side of a branch.
 struct Merge {
   int32_t to{};
   std::array<Operand, 2> sides{};
@@ -76,8 +76,8 @@ void each_field(auto&& see, Merge& x) { see(x.to); see(x.sides); }
 /// A register that a fused pass reads: consecutive elements of an operand.
 struct FusedInput {
   Operand from{};
-  int32_t offset{};  ///< elements that come before
-  int32_t count{};  ///< elements
+  int32_t offset{};  ///< of the first element
+  int32_t count{};  ///< of elements
 };
 void each_field(auto&& see, FusedInput& x) { see(x.from); see(x.offset); see(x.count); }
 
@@ -90,15 +90,15 @@ struct Instruction {
 };
 void each_field(auto&& see, Instruction& x) { see(x.kind); see(x.kernel); see(x.to); see(x.inputs); }
 
-/// A register that a fused pass writes.
+/// A register that a fused pass stores.
 struct FusedOutput {
   int32_t to{};
-  int32_t offset{};  ///< elements that come before
+  int32_t offset{};  ///< of the first element
   int32_t from{};  ///< register
 };
 void each_field(auto&& see, FusedOutput& x) { see(x.to); see(x.offset); see(x.from); }
 
-/// One operator, over all lanes.
+/// One operator on all lanes.
 struct OpFields {
   int32_t node{};
   int32_t kernel{};
@@ -123,7 +123,7 @@ void each_field(auto&& see, BranchFields& x) { see(x.branch); see(x.pred); see(x
 
 /// A call, or in later phases a resume.
 struct CallFields {
-  int32_t site{};  ///< label
+  int32_t site{};  ///< the label that it pushes
   int32_t call{};  ///< number among the calls of its region
   int32_t phase{};
   std::vector<int32_t> callees{};  ///< if there are several, `selector` says which one a lane calls
@@ -153,13 +153,13 @@ struct LoopFields {
 };
 void each_field(auto&& see, LoopFields& x) { see(x.site); see(x.loop); see(x.body); see(x.branch); see(x.variables); see(x.outers); see(x.next); see(x.exits); }
 
-/// A map: the elements of arrays are lanes.
+/// A map: each element of its arrays is a lane.
 struct MapFields {
   int32_t site{};
   int32_t map{};  ///< number among the maps of its region
   int32_t phase{};
   int32_t body{};
-  Operand counted{};  ///< its leading length is the number of lanes; first phase only
+  Operand counted{};  ///< an array whose leading dimension is the number of lanes; first phase only
   std::vector<Transfer> mapped{};
   std::vector<Transfer> outers{};
   std::vector<Exit> results{};
@@ -212,12 +212,12 @@ struct SlotFields : ValueType {
 };
 void each_field(auto&& see, SlotFields& x) { see(static_cast<ValueType&>(x)); see(x.kind); see(x.home); see(x.is_shared); see(x.is_passed); }
 
-/// Bodies that are recursive together, and how they run.
+/// Bodies that are mutually recursive, and how they run.
 struct GroupFields {
   Schedule schedule{};
   bool is_narrow{};  ///< numbers only, one call at a time: where lanes are few, each runs alone
   bool is_parallel{};  ///< several threads may run parts of a wave
-  bool is_scalar{};  ///< numbers only: waves may be cut anywhere
+  bool is_scalar{};  ///< all values are scalars: waves may be cut anywhere
 };
 void each_field(auto&& see, GroupFields& x) { see(x.schedule); see(x.is_narrow); see(x.is_parallel); see(x.is_scalar); }
 
@@ -233,7 +233,7 @@ struct StageFields {
 };
 void each_field(auto&& see, StageFields& x) { see(x.straight); see(x.deferred); see(x.ahead); see(x.deferred_kind); see(x.wide); see(x.drops); see(x.entered); }
 
-/// What happens in a region in one phase; in a branch, in one visit.
+/// What a region does in one phase or, if it is a branch, in one visit.
 struct ProgramFields {
   int32_t phase{};  ///< of the body
   std::vector<Stage> stages{};
@@ -248,7 +248,7 @@ struct RegionFields {
   int32_t hoisted{};  ///< number of values of its entry that it, or what it enters, needs
   std::vector<Slot> slots{};
   std::vector<Program> programs{};
-  std::vector<std::vector<int32_t>> params{};  ///< by phase; of bodies only
+  std::vector<std::vector<int32_t>> params{};  ///< by phase; bodies only
   std::vector<std::vector<int32_t>> results{};
 };
 void each_field(auto&& see, RegionFields& x) { see(x.kind); see(x.body); see(x.group); see(x.hoisted); see(x.slots); see(x.programs); see(x.params); see(x.results); }

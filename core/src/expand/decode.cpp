@@ -27,7 +27,8 @@ class Decoder {
       : plan_(plan), in_(rows), words_(words) {}
 
   void decode() {
-    if (in_.next() != kVersion) not_a_plan("it is of another version");
+    if (in_.next() != kVersion)
+      not_a_plan("the core was built for another version of the encoding; rebuild it: `make core`");
     plan_.nodes = in_.between(0, IntReader::kMost);
     if (in_.count() != static_cast<int32_t>(plan_.constants.size())) not_a_plan("constants are missing");
     const int32_t kernels = in_.count();

@@ -1,4 +1,4 @@
-// The tables that sources of one instruction set give; isa/each/table.cpp puts them together.
+// The tables that the sources of one instruction set define; isa/each/table.cpp joins them.
 #pragma once
 
 #include <iterator>

@@ -55,24 +55,24 @@ struct Adagrad {
 
 template <class T>
 struct Rmsprop {
-  static constexpr int kSlots = 1, kSettings = 4;
+  static constexpr int kSlots = 1, kSettings = 3;
   static void update(T g, T* held, const T* settings) {
     const T squares = held[1];
-    const T rate = settings[0], fresh = settings[1], inside = settings[2], outside = settings[3];
+    const T rate = settings[0], fresh = settings[1], epsilon = settings[2];
     const T to_squares = (fresh * ((g * g) - squares));
-    held[0] += (((-rate) * g) / (std::sqrt(((squares + to_squares) + inside)) + outside));
+    held[0] += (((-rate) * g) / (std::sqrt((squares + to_squares)) + epsilon));
     held[1] += to_squares;
   }
 };
 
 template <class T>
 struct RmspropMomentum {
-  static constexpr int kSlots = 2, kSettings = 6;
+  static constexpr int kSlots = 2, kSettings = 4;
   static void update(T g, T* held, const T* settings) {
     const T squares = held[1], speed = held[2];
-    const T rate = settings[0], fresh = settings[1], inside = settings[2], outside = settings[3], scale = settings[4], friction = settings[5];
+    const T rate = settings[0], fresh = settings[1], epsilon = settings[2], friction = settings[3];
     const T to_squares = (fresh * ((g * g) - squares));
-    const T subtract_2 = (((scale * g) / (std::sqrt(((squares + to_squares) + inside)) + outside)) - (friction * speed));
+    const T subtract_2 = ((g / (std::sqrt((squares + to_squares)) + epsilon)) - (friction * speed));
     held[0] += ((-rate) * (speed + subtract_2));
     held[1] += to_squares;
     held[2] += subtract_2;

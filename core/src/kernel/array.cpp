@@ -1,4 +1,4 @@
-// Shapes: the same elements, arranged differently, and arrays put together.
+// Reshaping, transposing and joining arrays.
 #include "kernel/families.h"
 #include "kernel/sizes.h"
 #include "kernel/strided.h"
@@ -8,7 +8,7 @@ namespace {
 
 class Copy : public SameShape {
  public:
-  explicit Copy(const Binding&) { in_place_ = 1; }
+  explicit Copy(const Binding&) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const final {
     copy_lanes(lanes, inputs[0], outputs[0], scratch);
@@ -28,7 +28,7 @@ class Reshape final : public Copy {
     Shape& out = outputs[0];
     if (Fault fault = open_shape(shape_, inputs + 1, out)) return fault;
     const Fault wrong{Fault::Code::ShapesDiffer, 0};
-    int open = -1;  // the one size that is what is left
+    int open = -1;  // the axis whose size is inferred
     int64_t known = 1;
     for (int axis = 0; axis < out.rank; ++axis) {
       if (out.sizes[axis] == -1)
@@ -169,7 +169,7 @@ class Dim final : public Kernel {
   int64_t axis_;
 };
 
-/// concat along an axis that is there, or stack along a new one.
+/// concat along an existing axis, or stack along a new one.
 template <bool kStack>
 class Join final : public Kernel {
  public:

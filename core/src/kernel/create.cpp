@@ -67,7 +67,7 @@ class Arange final : public Kernel {
   }
 };
 
-// -- random numbers; undertow/ops/random.py says what the n-th one is ---------------------------------------------
+// -- random numbers; undertow/ops/random.py defines the n-th one --------------------------------------------------
 
 double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 

@@ -1,4 +1,4 @@
-// assert: all of a condition must be true. What it says is for Python, which has the values.
+// assert: all elements of a condition must be true. Python makes the message, since it has the values.
 #include "kernel/families.h"
 
 namespace undertow {

@@ -1,4 +1,4 @@
-// Operators on each element, over lanes and with broadcasting.
+// Elementwise operators over lanes, with broadcasting.
 #include "undertow/elementwise.h"
 
 #include "kernel/families.h"
@@ -9,7 +9,7 @@ namespace {
 
 class ElementwiseKernel final : public Kernel {
  public:
-  explicit ElementwiseKernel(const Elementwise& op) : op_(op) { in_place_ = (uint64_t{1} << op.arity) - 1; }
+  explicit ElementwiseKernel(const Elementwise& op) : op_(op) {}
 
   const Elementwise* elementwise() const override { return &op_; }
 
@@ -124,7 +124,7 @@ class ElementwiseKernel final : public Kernel {
     return {};
   }
 
-  const Elementwise& op_;  // a row of a table: there for ever
+  const Elementwise& op_;  // in a static table
 };
 
 template <class T>

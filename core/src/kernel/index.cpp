@@ -1,4 +1,4 @@
-// Picking elements: slices, single elements, rows by number.
+// Indexing: slices, single elements, rows by index.
 #include <cstring>
 
 #include "kernel/families.h"
@@ -15,7 +15,7 @@ namespace {
   });
 }
 
-/// `n` blocks of a few bytes: a switch that the processor foretells is cheaper than a call of memcpy.
+/// Copy a small block: a well-predicted switch is cheaper than a call of memcpy.
 inline void copy_block(void* to, const void* from, int64_t bytes, Scratch& scratch) {
   constexpr int64_t kShort = 4096;  // one step
   if (bytes == 4)
@@ -70,7 +70,7 @@ class Slice final : public Kernel {
   Cuts cuts_;
 };
 
-/// A slice along one axis that starts elsewhere in each lane: walks that differ only in where they begin.
+/// A slice along one axis with a different start in each lane: the same walk from different addresses.
 void copy_cut(const View& x, const View& out, int64_t lane, int axis, const Cut& cut, Scratch& scratch) {
   const Line line(x, axis);
   const int64_t element = size_of(x.dtype), row = line.inner * element;
@@ -161,7 +161,7 @@ class Index final : public Kernel {
     const int64_t element = size_of(x.dtype), bytes = out.bytes();
     int64_t strides[kMostAxes];
     dense_strides(x.shape, x.rank, element, strides);
-    Walk<2> walk;  // over what one lane keeps
+    Walk<2> walk;  // over the elements that one lane keeps
     if (!leading_) {
       int64_t to[kMostAxes];
       dense_strides(out.shape, out.rank, element, to);
@@ -186,7 +186,7 @@ class Index final : public Kernel {
  private:
   std::vector<int> axes_;
   uint64_t picked_;
-  bool leading_;  // the axes in front: what is kept stands in one piece
+  bool leading_;  // only leading axes are indexed, so the elements kept are contiguous
 };
 
 class Take final : public Kernel {

@@ -227,7 +227,7 @@ class SoftmaxRow {
 template <bool kLog>
 class Softmax final : public SameShape {
  public:
-  Softmax(const Binding& binding, const SoftmaxRow<kLog>& row) : row_(row), axes_(axes_of(binding)) { in_place_ = 1; }
+  Softmax(const Binding& binding, const SoftmaxRow<kLog>& row) : row_(row), axes_(axes_of(binding)) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];

@@ -1,4 +1,4 @@
-// Along one axis, a result for each element or for each row of them: running sums, positions, orders.
+// Scans along one axis: cumsum, prod_others, sort and argsort, argmax and argmin.
 #include <algorithm>
 
 #include "kernel/families.h"
@@ -7,7 +7,7 @@
 namespace undertow {
 namespace {
 
-/// A scan of x into out, all of one lane.
+/// Scan one lane of x into out.
 using Scanning = void (*)(const void* x, void* out, const Line& line, bool flag, Scratch& scratch);
 
 template <class T>
@@ -21,7 +21,7 @@ void cumsum(const void* source, void* target, const Line& line, bool, Scratch& s
   }
 }
 
-/// Products from the front and from the back: no division, so zeros are right.
+/// Products from the front and from the back: without division, so zeros are handled.
 template <class T>
 void prod_others(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
@@ -86,7 +86,7 @@ template <class Element, class Result, class FirstOrder, class Key>
 void sort_rows(Result* out, const Line& line, bool descending, Scratch& scratch, FirstOrder&& first_order, Key&& key) {
   Element* row = static_cast<Element*>(scratch.get(2 * line.length * static_cast<int64_t>(sizeof(Element))));
   for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const int64_t start = k / line.inner * line.length * line.inner + k % line.inner;
+    const int64_t start = line.start(k);
     const auto each = [&](auto&& work) {
       scratch.in_steps(line.length, 2 * sizeof(Element), [&](int64_t first, int64_t count) {
         for (int64_t r = first; r < first + count; ++r) work(r, descending ? line.length - 1 - r : r);
@@ -115,13 +115,13 @@ void argsort(const void* source, void* target, const Line& line, bool descending
       [&](int64_t start, int64_t r) { return x[start + r * line.inner]; });
 }
 
-/// The first place of the largest (or smallest) element; the first nan, where there is one.
+/// The index of the first largest (or smallest) element; of the first nan, if there is one.
 template <class T, bool kLargest>
 void position(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
   int64_t* out = static_cast<int64_t*>(target);
   for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const T* row = x + k / line.inner * line.length * line.inner + k % line.inner;
+    const T* row = x + line.start(k);
     T best = row[0];
     int64_t at = 0;
     scratch.in_steps(line.length, sizeof(T), [&](int64_t first, int64_t count) {
@@ -137,7 +137,7 @@ void position(const void* source, void* target, const Line& line, bool, Scratch&
   }
 }
 
-/// Which attribute says more than the axis, and what becomes of the axis.
+/// Which further attribute the operator has, and what becomes of the axis.
 enum class Kind : uint8_t { Plain, Sorted, Position };
 
 class AlongAxis final : public Kernel {
@@ -187,15 +187,17 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
   return scan == nullptr ? nullptr : std::make_unique<AlongAxis>(binding, scan, kKind);
 }
 
-#define UNDERTOW_SCAN(kind, f) make_scan<Kind::kind, f<int32_t>, f<int64_t>, f<float>, f<double>>
-#define UNDERTOW_POSITION(largest)                                                                            \
-  make_scan<Kind::Position, position<int32_t, largest>, position<int64_t, largest>, position<float, largest>, \
-            position<double, largest>>
+#define UNDERTOW_SCAN(kind, f, ...)                                                                   \
+  make_scan<Kind::kind, f<int32_t __VA_OPT__(, ) __VA_ARGS__>, f<int64_t __VA_OPT__(, ) __VA_ARGS__>, \
+            f<float __VA_OPT__(, ) __VA_ARGS__>, f<double __VA_OPT__(, ) __VA_ARGS__>>
 
 constexpr KernelRow kRows[] = {
-    {"cumsum", UNDERTOW_SCAN(Plain, cumsum)}, {"prod_others", UNDERTOW_SCAN(Plain, prod_others)},
-    {"sort", UNDERTOW_SCAN(Sorted, sort)},    {"argsort", UNDERTOW_SCAN(Sorted, argsort)},
-    {"argmax", UNDERTOW_POSITION(true)},      {"argmin", UNDERTOW_POSITION(false)},
+    {"cumsum", UNDERTOW_SCAN(Plain, cumsum)},
+    {"prod_others", UNDERTOW_SCAN(Plain, prod_others)},
+    {"sort", UNDERTOW_SCAN(Sorted, sort)},
+    {"argsort", UNDERTOW_SCAN(Sorted, argsort)},
+    {"argmax", UNDERTOW_SCAN(Position, position, true)},
+    {"argmin", UNDERTOW_SCAN(Position, position, false)},
 };
 
 }  // namespace

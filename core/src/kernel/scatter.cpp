@@ -1,4 +1,4 @@
-// Adding into places: what slices and look-ups become backwards. Places that are named twice get both, in order.
+// Scatter-add: the gradients of slices and look-ups. An index that occurs twice gets both updates, in order.
 #include <cstring>
 
 #include "kernel/families.h"
@@ -48,11 +48,11 @@ Fault add_elements(int64_t lanes, const View* inputs, const View& out, int axis,
   return {};
 }
 
-/// An update for a whole row of the axis, or, where there is one for each, for an element.
+/// Updates for whole rows along the axis (`kRows`), or for single elements.
 template <class T, bool kRows>
 class Adding final : public SameShape {
  public:
-  explicit Adding(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) { in_place_ = 1; }
+  explicit Adding(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];

@@ -10,11 +10,11 @@
 
 namespace undertow {
 
-/// N arrays walked together; axis 0 is the outermost. Axes that are one run in every array are merged.
+/// N arrays walked together; axis 0 is the outermost. Axes that are contiguous in every array are merged.
 template <int N>
 class Walk {
  public:
-  /// Add an axis inside of those that are there.
+  /// Add an axis inside the existing ones.
   void axis(int64_t size, const int64_t (&strides)[N]) {
     if (size == 1) return;
     if (rank_ > 0) {
@@ -36,7 +36,7 @@ class Walk {
   template <class F>
   void each_run(std::byte* (&pointers)[N], Scratch& scratch, int64_t bytes, F&& f) const {
     const int64_t work = product(sizes_, 0, rank_) * bytes;
-    if (work > Scratch::kLook) return in_parts(pointers, scratch, bytes, f);
+    if (work > Scratch::kLook && rank_ > 0) return in_parts(pointers, scratch, bytes, f);
     walk(pointers, f);
     scratch.worked(work);
   }
@@ -93,7 +93,7 @@ class Walk {
   int64_t strides_[kMostAxes + 1][N];
 };
 
-/// Strides in bytes of an array that stands row by row without gaps.
+/// Strides in bytes of a contiguous, row-major array.
 inline void dense_strides(const int64_t* shape, int rank, int64_t element, int64_t* strides) {
   for (int axis = rank - 1; axis >= 0; --axis) {
     strides[axis] = element;
@@ -101,7 +101,7 @@ inline void dense_strides(const int64_t* shape, int rank, int64_t element, int64
   }
 }
 
-/// Strides with which an operand is read along the axes of what it is broadcast to.
+/// Strides of an operand along the axes of the shape that it is broadcast to.
 inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
   int64_t step = size_of(view.dtype);
   const int front = rank - view.rank;
@@ -112,14 +112,13 @@ inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
   }
 }
 
-/// Copy what a walk over (source, target) meets, elements of `element` bytes.
+/// Copy along a walk over (source, target), elements of `element` bytes.
 void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element, Scratch& scratch);
 
-/// Copy lanes as they are, unless they are where they should be.
+/// Copy lanes, unless source and target are the same.
 void copy_lanes(int64_t lanes, const View& x, const View& out, Scratch& scratch);
 
-/// Where elements stand along each axis: so many bytes behind the first, so many from one to the next. Rows without
-/// gaps, unless somebody changes that.
+/// Offset and stride in bytes along each axis; contiguous and row-major, unless changed.
 struct Strides {
   int64_t offset = 0, steps[kMostAxes];
 
@@ -129,7 +128,7 @@ struct Strides {
 
 inline std::span<const int64_t> sizes_of(const View& view) { return {view.shape, static_cast<size_t>(view.rank)}; }
 
-/// Copy lanes of x, from some places, to some places of out: so many elements along each axis.
+/// Copy a block of each lane of x to a block of out, of the given size along each axis.
 void copy_strided(int64_t lanes, const View& x, const Strides& from, const View& out, const Strides& to,
                   std::span<const int64_t> sizes, Scratch& scratch);
 

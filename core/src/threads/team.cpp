@@ -24,7 +24,7 @@ void Team::begin(Job& job) {
   while (static_cast<int64_t>(helpers_.size()) + 1 < threads_) {
     try {
       helpers_.emplace_back([this] { help(); });
-    } catch (const std::system_error&) {  // the system has no more of them
+    } catch (const std::system_error&) {  // the system has no more threads
       break;
     }
   }
@@ -36,7 +36,7 @@ void Team::begin(Job& job) {
   has_job_.notify_all();
 }
 
-/// Wait a moment for helpers to finish; those that have not begun need not come any more.
+/// Wait a moment for helpers to finish; those that have not begun need not begin.
 bool Team::has_finished() {
   std::unique_lock lock(mutex_);
   job_ = nullptr;

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.api.function import Function, Program, apart
+from undertow.api.function import Function, Program, apart, begin
 from undertow.api.options import settings
 from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
@@ -22,10 +22,10 @@ BUDGET = 10_000
 class Behavior:
     """One outcome of a program, and one schedule that produces it."""
 
-    result: Any  # what the program gives; None where it fails
+    result: Any  # of the program; None if it fails
     variables: dict[str, Any]  # their values afterwards
-    printed: str  # what was written
-    error: str  # what the run failed with, or ""
+    printed: str  # the program's output
+    error: str  # the error of the run, or ""
     schedule: tuple[str, ...]  # the firings on variables and on the world, in order: node and tag
 
     def __str__(self) -> str:
@@ -39,20 +39,20 @@ class Behavior:
 class Behaviors(Sequence[Behavior]):
     """All outcomes found, without duplicates. `is_complete` is False if the budget cut the search short."""
 
-    found: tuple[Behavior, ...]
+    outcomes: tuple[Behavior, ...]
     is_complete: bool
     runs: int  # how many schedules were tried, in part or to the end
 
     def __getitem__(self, index: Any) -> Any:
-        return self.found[index]
+        return self.outcomes[index]
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.outcomes)
 
     def __str__(self) -> str:
-        count = f"{len(self.found)} outcome{'s' * (len(self.found) != 1)}"
+        count = f"{len(self.outcomes)} outcome{'s' * (len(self.outcomes) != 1)}"
         said = count if self.is_complete else f"at least {count}: the budget of {self.runs} runs is used up"
-        return "\n".join([said, *map(str, self.found)])
+        return "\n".join([said, *map(str, self.outcomes)])
 
 
 def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behaviors:
@@ -67,14 +67,14 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
 
-    def prepare() -> tuple[Program, list[Any]]:
-        given = program.__undertow_arguments__(args, {})
-        made = program.__undertow_program__(given)
-        return made, made.inputs(given.leaves, settings())
+    def search() -> Behaviors:
+        begin(settings())
+        arguments = program.__undertow_arguments__(args, {})
+        captured = program.__undertow_program__(arguments)
+        state = values_of(captured.captured.variables)
+        return find_behaviors(captured, captured.inputs(arguments.leaves, settings()), state, budget)
 
-    made, inputs = apart(prepare)
-    state = values_of(made.captured.variables)
-    return find_behaviors(made, inputs, state, budget)
+    return apart(search)
 
 
 def find_behaviors(

@@ -15,7 +15,7 @@ from undertow.api.collection import collection_paused
 from undertow.api.options import ENGINES, Settings, settings
 from undertow.api.planned import PlanView
 from undertow.api.quick import Quick
-from undertow.engines.contract import Engine, Plan, Stats
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
@@ -29,13 +29,15 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
-from undertow.ir import text
+from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
+_DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
 
 def apart(work: Callable[..., _Result], *args: Any) -> _Result:
@@ -43,8 +45,19 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
     return copy_context().run(work, *args)
 
 
+def begin(chosen: Settings) -> None:
+    """A call begins, in a context of its own: its limits hold from now on."""
+    budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def limits_left(chosen: Settings) -> Options:
+    """The limits that hold for the run: capture and planning have taken their part of the time."""
+    clock = budget.clock()
+    return chosen.limits if clock is None else Begun.at(clock[1], clock[0], chosen.limits)
+
+
 def check_written(fault: OSError, chosen: Settings) -> None:
-    """Name the trace file if writing it failed. Otherwise the program's own output could not be written."""
+    """The error of a failed write: of the trace file, or else of the program's own output."""
     path = chosen.limits.trace
     if path is None or isinstance(fault, BrokenPipeError):
         return
@@ -62,28 +75,43 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by what `library` is told
+    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+
+    def takes(self, arguments: Arguments) -> bool:
+        """Are these arguments of the types that it was captured for?"""
+        wanted = self.captured
+        return wanted.structures == arguments.structures and all(
+            a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
+        )
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
         key = engine.takes_hoisted and simplify, simplify
         if key not in self.libraries:
-            self.libraries[key] = make_library(self.captured.library, *key)
+            self.libraries[key] = apart(self._within_bounds, make_library, self.captured.library, *key)
         return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
         """The static graph of one of the libraries, built on first use."""
         if id(library) not in self.graphs:
-            self.graphs[id(library)] = flatten(library, self.name)
+            self.graphs[id(library)] = apart(self._within_bounds, flatten, library, self.name)
         return self.graphs[id(library)]
 
     def plan(self, engine: Engine, simplify: bool = True) -> Plan:
         if (engine.name, simplify) not in self.plans:
             with collection_paused():
-                self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
+                graph = self.static(self.library(engine, simplify))
+                self.plans[engine.name, simplify] = apart(self._within_bounds, engine.plan, graph)
         return self.plans[engine.name, simplify]
+
+    def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
+        """Call what makes a library, graph or plan: the passes may not make too much of a file."""
+        if self.captured.most_nodes is not None:
+            budget.bound(self.captured.most_nodes, "a file of its size may become", _DISTRUST)
+        budget.start_step("planning")
+        return make(*args)
 
     def inputs(self, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
         """The inputs of a run: the leaves of the arguments, and a seed if random numbers are drawn."""
@@ -94,27 +122,41 @@ class Program:
         captured = self.captured
         inputs = self.inputs(leaves, chosen)
         try:
-            plan = plan or self.plan(chosen.find_engine(), chosen.simplify)
+            plan = plan or self.ready(chosen)
+            limits = chosen.limits if budget.clock() is None else limits_left(chosen)
             if not captured.variables:
-                values, stats = plan.run(inputs, chosen.limits)
+                values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
-            return self._run_on_variables(plan, inputs, chosen)
+            return self._run_on_variables(plan, inputs, limits)
         except OSError as fault:
             check_written(fault, chosen)
             raise
 
-    def _run_on_variables(self, plan: Plan, inputs: list[Any], chosen: Settings) -> tuple[Any, Stats]:
+    def _run_on_variables(self, plan: Plan, inputs: list[Any], limits: Options) -> tuple[Any, Stats]:
         captured = self.captured
 
         def work(state: dict[str, Any]) -> tuple[Any, Stats]:
-            values, stats = plan.run(inputs, chosen.limits, state)
+            values, stats = plan.run(inputs, limits, state)
             return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
         return transaction(captured.variables, captured.written, work)  # which commits last: then nothing can fail
 
+    def ready(self, chosen: Settings) -> Plan:
+        """The plan of the chosen engine, which is made within the limits."""
+        engine = chosen.find_engine()
+        plan = self.plans.get((engine.name, chosen.simplify))
+        if plan is None:
+            begin(chosen)
+            plan = self.plan(engine, chosen.simplify)
+        return plan
+
     def view(self, simplify: bool | None = None) -> GraphView:
         """The static graph for display; by default the one that the current options run."""
+        return apart(self._view, simplify)
+
+    def _view(self, simplify: bool | None) -> GraphView:
         chosen = settings()
+        begin(chosen)
         with collection_paused():
             library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
             return GraphView(self.static(library), library)
@@ -126,6 +168,7 @@ class Programs:
     def __init__(self) -> None:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
+        self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
         self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
@@ -136,9 +179,21 @@ class Programs:
         with capturing(None), collection_paused():
             program = Program(capture(), name)
         self.add(key, program)
+        self._by_age.append((key, program))
+        if len(self._by_age) > MOST_CAPTURED:
+            self._forget(*self._by_age.pop(0))
         return program
 
+    def _forget(self, key: Any, program: Program) -> None:
+        left = [other for other in self._captured.get(key, ()) if other is not program]
+        if left:
+            self._captured[key] = left
+        else:
+            self._captured.pop(key, None)
+        self.quick = Quick()  # it knows the program, too; what is called again comes back
+
     def add(self, key: Any, program: Program) -> None:
+        """A program that stays."""
         self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
@@ -234,7 +289,10 @@ class Function:
 
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
-        program, engine = self._program_for(args, kwargs), ENGINES["waves"]
+        return apart(self._plan, args, simplify, kwargs)
+
+    def _plan(self, args: Sequence[Any], simplify: bool | None, kwargs: dict[str, Any]) -> PlanView:
+        program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
         graph = program.static(program.library(engine, is_simple))
@@ -243,14 +301,14 @@ class Function:
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
-        given = self.__undertow_arguments__(args, {})
-        if self.__undertow_program__(given) is not program:
+        arguments = self.__undertow_arguments__(args, {})
+        if not program.takes(arguments):
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
                 hint="make a plan for these arguments: f.plan(...)",
             )
-        result, counted = apart(program.run, given.leaves, chosen, plan)
+        result, counted = apart(program.run, arguments.leaves, chosen, plan)
         return (result, counted) if stats else result
 
     def library(self, *args: Any, **kwargs: Any) -> Library:
@@ -258,28 +316,34 @@ class Function:
         return self._program_for(args, kwargs).captured.library
 
     def _program_for(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
-        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
+        return apart(self._find_program, args, kwargs)
 
-    # -- what happens inside -------------------------------------------------------------------------------
+    def _find_program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
+        begin(settings())
+        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))
+
+    # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
             program, leaves = known
             return program.run(leaves, chosen)
-        given = self.__undertow_arguments__(args, kwargs)
-        program = self.__undertow_program__(given)
+        begin(chosen)
+        arguments = self.__undertow_arguments__(args, kwargs)
+        program = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, given, program)
-        return program.run(given.leaves, chosen)
+            self.__undertow_programs__.quick.add(args, arguments, program)
+        return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        begin(chosen)
         try:
-            given, mapped = self._map_arguments(args)
+            arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self.__undertow_program__(given, mapped).run(given.leaves, chosen)
+        return self.__undertow_program__(arguments, mapped).run(arguments.leaves, chosen)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -294,17 +358,17 @@ class Function:
     def __undertow_arguments__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__
         try:
-            given = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
+            arguments = take_arguments(definition, [*self.__undertow_bound__, *args], kwargs)
         except UndertowError as fault:
             fault.span = fault.span or definition.closure.span
             raise
-        except Exception as fault:  # raised by a class of the user's
+        except Exception as fault:  # raised by a user's class
             raise CaptureError(
                 f"cannot flatten the arguments of `{definition.name}`: {type(fault).__name__}: {fault}",
                 definition.closure.span,
                 hint="arguments must be numbers, arrays, or tuples, lists, dicts and dataclasses of them",
             ) from fault
-        for leaf in given.leaves:
+        for leaf in arguments.leaves:
             if isinstance(leaf, Traced) and leaf.builder.is_open:
                 raise CaptureError(
                     f"`{definition.name}` is run inside a captured function, with values known only at run time",
@@ -312,7 +376,7 @@ class Function:
                 )
             if isinstance(leaf, Traced):
                 raise used_too_late(leaf)
-        return given
+        return arguments
 
     def _map_arguments(self, args: Sequence[Any]) -> tuple[Arguments, tuple[Any, ...]]:
         """Arguments of `map`, and for each of them its structure if it is mapped, else None."""
@@ -330,7 +394,7 @@ class Function:
             value = arg.value if is_shared else forms.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
-                # A list of Python numbers takes the dtype that is annotated for each of them.
+                # A list of Python numbers takes the dtype annotated for one of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
             values = [np.asarray(constant(x)) for x in found]
@@ -342,17 +406,19 @@ class Function:
             mapped.append(not is_shared)
         common_length(f"`{definition.name}.map`", lengths, definition.closure.span)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        given = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
-        return given, tuple(mapped)
+        arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
+        return arguments, tuple(mapped)
 
-    def __undertow_program__(self, given: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
+    def __undertow_program__(self, arguments: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
         """The program for these types, captured on first use."""
         definition = self.__undertow_definition__
 
         def capture() -> Captured:
-            return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
+            return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
 
-        return self.__undertow_programs__.find((given.structures, mapped), given.types, definition.name, capture)
+        return self.__undertow_programs__.find(
+            (arguments.structures, mapped), arguments.types, definition.name, capture
+        )
 
 
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:

@@ -21,16 +21,16 @@ from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import capturing, context
 
 
-def _made(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
+def _cached(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
     """The derived function, from the cache or new."""
     definition, bound = definition_of(function, what)
-    found: Function | None = definition.made.get(key)
-    if found is None:
-        made = make(definition)
-        new = Function(made)
-        new.__name__ = new.__qualname__ = made.name  # type: ignore[attr-defined]
-        found = definition.made.setdefault(key, new)
-    return Function(found.__undertow_definition__, bound, found.__undertow_programs__) if bound else found
+    cached: Function | None = definition.derived.get(key)
+    if cached is None:
+        derived = make(definition)
+        new = Function(derived)
+        new.__name__ = new.__qualname__ = derived.name  # type: ignore[attr-defined]
+        cached = definition.derived.setdefault(key, new)
+    return Function(cached.__undertow_definition__, bound, cached.__undertow_programs__) if bound else cached
 
 
 def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
@@ -67,10 +67,10 @@ def _derived(
     def make(definition: Definition) -> Definition:
         return Derived(definition, numbers, bool(has_aux), variables, keeps_value, bool(sparse_rows), skipped)
 
-    # Variables and arrays are known by what they are, and what is made holds them: no other gets their numbers.
+    # Variables and arrays are keyed by id; the derived function holds them, so that no other object gets the same id.
     targets, structure = flatten_targets(variables)
     held = None if variables is None else (structure, tuple(map(id, targets)))
-    return _made(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
+    return _cached(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
 
 
 def grad(
@@ -134,17 +134,19 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         with capturing(current):
             call = drive(write_call(current.session, definition, primals, {}))
         return call.value, Pullback(call, len(bound))
-    called = function if isinstance(function, Function) else _made(function, "call", lambda d: d, "ut.vjp")
-    back = _made(function, "vjp", PulledBack, "ut.vjp")
+    called = function if isinstance(function, Function) else _cached(function, "call", lambda d: d, "ut.vjp")
+    back = _cached(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)
     value = called(*primals[len(bound) :])
     # Positional arguments, bound ones included, in the dtypes of the function's parameters.
-    given = called.__undertow_arguments__(primals[len(bound) :], {})
-    typed = tuple(given.passed(called.__undertow_definition__.closure.signature, given.leaves)[0])[: len(primals)]
+    arguments = called.__undertow_arguments__(primals[len(bound) :], {})
+    typed = tuple(arguments.passed(called.__undertow_definition__.closure.signature, arguments.leaves)[0])[
+        : len(primals)
+    ]
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
-        return found[len(bound) :]
+        pulled_back: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
+        return pulled_back[len(bound) :]
 
     return value, pull
 
@@ -152,12 +154,12 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
 def _fitting(cotangents: Any, value: Any) -> Any:
     """Python numbers have no dtype of their own: as cotangents they take the dtype of the value."""
     leaves, structure = tree.flatten(value)
-    given = tree.along(structure, cotangents)
-    if given is None:
-        return cotangents  # refused with all that is known of the function
+    matched = tree.along(structure, cotangents)
+    if matched is None:
+        return cotangents  # refused later, with a better message
     typed = [
-        np.asarray(one, dtype)[()] if is_weak(one) and dtype.kind == "f" else one
-        for one, dtype in zip(given, (np.asarray(leaf).dtype for leaf in leaves), strict=True)
+        np.asarray(leaf, dtype)[()] if is_weak(leaf) and dtype.kind == "f" else leaf
+        for leaf, dtype in zip(matched, (np.asarray(leaf).dtype for leaf in leaves), strict=True)
     ]
     return tree.unflatten(structure, typed)
 
@@ -167,4 +169,4 @@ def checkpoint(function: Callable[..., Any]) -> Function:
 
     This costs a second forward run of each call, and lowers peak memory.
     """
-    return _made(function, "checkpoint", Checkpointed, "ut.checkpoint")
+    return _cached(function, "checkpoint", Checkpointed, "ut.checkpoint")

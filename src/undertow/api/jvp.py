@@ -62,11 +62,11 @@ def _function(definition: Definition) -> Function:
 
 def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     definition, programs = function.__undertow_definition__, function.__undertow_programs__
-    given = function.__undertow_arguments__(primals, {})
-    matched = match_tangents(definition, given, bound, tangents, definition.closure.span)
-    whole = with_tangents(given, matched)
-    capture = functools.partial(capture_jvp, definition, given, matched)
-    program = programs.find((given.structures, tuple(matched)), whole.types, definition.name, capture)
+    arguments = function.__undertow_arguments__(primals, {})
+    matched = match_tangents(definition, arguments, bound, tangents, definition.closure.span)
+    whole = with_tangents(arguments, matched)
+    capture = functools.partial(capture_jvp, definition, arguments, matched)
+    program = programs.find((arguments.structures, tuple(matched)), whole.types, definition.name, capture)
     value, tangent = program.run(whole.leaves, settings())[0]
     return value, tangent
 

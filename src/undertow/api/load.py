@@ -27,6 +27,10 @@ from undertow.ir.graph import Array, FunctionGraph, Library
 from undertow.ops.vet import vet
 from undertow.types import CTL, Type, i64
 
+# What a pass may make of a file: some lines of text can ask for the twelfth derivative of a function.
+_FEWEST_NODES = 100_000
+_GROWTH = 1000  # nodes for each node of the file
+
 
 class LoadedFunction(Function):
     """A function from a file. It accepts only the argument types that it was saved with."""
@@ -141,7 +145,7 @@ class _Loader:
 
     def parameters(self) -> tuple[inspect.Signature, dict[str, Annotation]]:
         kinds = {kind.name: kind for kind in inspect._ParameterKind}
-        made: list[inspect.Parameter] = []
+        parameters: list[inspect.Parameter] = []
         notes: dict[str, Annotation] = {}
         for number, row in enumerate(entry(self.manifest, "parameters", list, archive.MANIFEST)):
             what = f"parameter {number}"
@@ -155,11 +159,11 @@ class _Loader:
             if kind not in kinds or not name.isidentifier():
                 raise LoadError(f"{what} has the invalid name {name!r:.40} or kind {kind!r:.40}")
             try:
-                made.append(inspect.Parameter(name, kinds[kind], default=default))
+                parameters.append(inspect.Parameter(name, kinds[kind], default=default))
             except ValueError as fault:
                 raise LoadError(f"{what} is invalid: {fault}") from None
         try:
-            return inspect.Signature(made), notes
+            return inspect.Signature(parameters), notes
         except ValueError as fault:
             raise LoadError(f"the parameters are invalid: {fault}") from None
 
@@ -190,7 +194,8 @@ class _Loader:
         library = self.library(number)
         count = result.count(tree.LEAF)
         _check_main(library.functions[library.main], types, count, needs_seed, what)
-        return mapped, Captured(library, types, structures, result, count, needs_seed)
+        most = max(_FEWEST_NODES, _GROWTH * sum(len(graph.nodes) for graph in library.functions.values()))
+        return mapped, Captured(library, types, structures, result, count, needs_seed, most_nodes=most)
 
     def library(self, number: int) -> Library:
         name = archive.graph_entry(number)

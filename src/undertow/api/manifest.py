@@ -1,24 +1,20 @@
 """Everything about a saved function except its graphs, as plain JSON: structures, types, parameters, defaults.
 
-Structures refer to classes by number, and a table lists the name and fields of each class. Reading looks
+Structures refer to classes by number, and a table lists the name and fields of each class (classes.py). Reading looks
 for such a class in modules that are already imported, and imports only our own: a file cannot run code.
-If there is none, a class with that name and those fields is created.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import importlib
-import keyword
 import math
-import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api.classes import build_quietly, find_class, make_class
 from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
@@ -31,7 +27,8 @@ from undertow.types import DTYPES, Dim, Type
 Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
-# Containers that are classes of ours: what files call them, and where they are. No file names another module.
+_MOST_FIELDS = 10_000  # of all classes together
+# Our own container classes: their names in files, and where they are. Files refer to no other module.
 _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
 # --------------------------------------------------------------------------------------------------------------
@@ -62,14 +59,14 @@ class Encoder:
     def _token(self, token: tree.Token, what: str) -> Json:
         kind = token[0]
         if kind == "static":
-            held = token[1].value
-            if held is not None and type(held) is not str:
+            value = token[1].value
+            if value is not None and type(value) is not str:
                 raise SaveError(
-                    f"{what} contains a {type(held).__name__}, {held!r:.80}, which cannot be saved",
+                    f"{what} contains a {type(value).__name__}, {value!r:.80}, which cannot be saved",
                     hint="arguments and results may hold numbers, arrays, strings and None, in tuples, lists, dicts, "
                     "namedtuples and dataclasses",
                 )
-            return [kind, held]
+            return [kind, value]
         if kind == "dict":
             for key in token[2]:
                 if key is not None and (type(key) not in _PLAIN or (type(key) is float and not math.isfinite(key))):
@@ -138,10 +135,10 @@ def want(value: Json, kind: type[_T], what: str) -> _T:
 
 def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
     """The value of a key in a JSON object, checked to be of that kind."""
-    found = want(values, dict, what)
-    if key not in found:
+    entries = want(values, dict, what)
+    if key not in entries:
         raise LoadError(f"{what} has no `{key}`")
-    return want(found[key], kind, f"`{key}` of {what}")
+    return want(entries[key], kind, f"`{key}` of {what}")
 
 
 class Decoder:
@@ -151,30 +148,36 @@ class Decoder:
         self.kinds: list[str] = []
         self.classes: list[type] = []
         self.arrays = arrays
-        for number, row in enumerate(want(class_table, list, "the table of classes")):
+        table = want(class_table, list, "the table of classes")
+        size = 0
+        for number, row in enumerate(table):
             what = f"class {number}"
             kind, module = entry(row, "kind", str, what), entry(row, "module", str, what)
             qualname = entry(row, "qualname", str, what)
             fields = tuple(want(name, str, f"a field of {what}") for name in entry(row, "fields", list, what))
+            size += 1 + len(fields)
+            if size > _MOST_FIELDS:  # making a class takes a millisecond
+                raise LoadError(f"its {len(table):,} classes have more than {_MOST_FIELDS:,} fields")
             if kind not in ("dataclass", "namedtuple"):
                 raise LoadError(f"{what} is a {kind!r:.40}, neither a dataclass nor a namedtuple")
             self.kinds.append(kind)
-            found = _find_class(kind, module, qualname, fields)
-            self.classes.append(found or _made_class(kind, module, qualname, fields))
+            self.classes.append(
+                find_class(kind, module, qualname, fields) or make_class(kind, module, qualname, fields)
+            )
 
     def structure(self, tokens: Json, what: str) -> tree.Structure:
-        """A structure that is complete: every container has as many children as it says, and there is one root."""
-        made: list[tree.Token] = []
+        """A complete structure: every container has as many children as it declares, and there is one root."""
+        decoded: list[tree.Token] = []
         missing = 1
         for row in want(tokens, list, f"the structure of {what}"):
             if missing == 0:
                 raise LoadError(f"the structure of {what} has extra tokens")
             token = self._token(want(row, list, f"a token of {what}"), what)
             missing += (token[1] if token[0] not in ("leaf", "static") else 0) - 1
-            made.append(token)
+            decoded.append(token)
         if missing:
             raise LoadError(f"the structure of {what} ends too early")
-        return tuple(made)
+        return tuple(decoded)
 
     def _token(self, row: list[Json], what: str) -> tree.Token:
         kind = row[0] if row else None
@@ -182,25 +185,25 @@ class Decoder:
             return tree.LEAF
         if len(row) != 2:
             raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
-        held = row[1]
+        content = row[1]
         if kind == "static":
-            return kind, tree.Identity(None if held is None else want(held, str, f"a part of {what}"))
-        if kind in ("tuple", "list") and type(held) is int and 0 <= held < 2**31:
-            return kind, held
+            return kind, tree.Identity(None if content is None else want(content, str, f"a part of {what}"))
+        if kind in ("tuple", "list") and type(content) is int and 0 <= content < 2**31:
+            return kind, content
         if kind == "dict":
-            keys = keys_of(want(held, list, f"the keys of {what}"))
+            keys = keys_of(want(content, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys
-        if type(kind) is str and kind in _OURS and type(held) is list:
+        if type(kind) is str and kind in _OURS and type(content) is list:
             module, name = _OURS[kind]
             try:
-                token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(held)
+                token: tree.Token = getattr(importlib.import_module(module), name).__undertow_token__(content)
                 return token
             except (TypeError, ValueError):
                 raise LoadError(f"invalid token {row!r:.80} in the structure of {what}") from None
-        if type(held) is int and 0 <= held < len(self.classes) and self.kinds[held] == kind:
-            return _class_token(kind, self.classes[held])
+        if type(content) is int and 0 <= content < len(self.classes) and self.kinds[content] == kind:
+            return _class_token(kind, self.classes[content])
         raise LoadError(f"invalid token {row!r:.80} in the structure of {what}")
 
     def type(self, row: Json, what: str, named: bool = False) -> Type:
@@ -229,7 +232,7 @@ class Decoder:
         structure = self.structure(entry(row, "structure", list, what), what)
         leaves = [self._leaf(leaf, what) for leaf in entry(row, "leaves", list, what)]
         check_leaves(structure, len(leaves), what)
-        return tree.unflatten(structure, leaves)
+        return tree.unflatten(structure, leaves, build_quietly)
 
     def _leaf(self, leaf: Json, what: str) -> Any:
         if type(leaf) in (bool, int, float):
@@ -249,47 +252,3 @@ def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None
     leaves = structure.count(tree.LEAF)
     if leaves != count:
         raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} types or values")
-
-
-def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
-    """The class of that name in an already imported module, if it has those fields."""
-    owner = sys.modules.get(module)
-    if not isinstance(owner, ModuleType):
-        return None
-    # Past __getattr__ and __getattribute__: with them, modules can import others when asked for a name.
-    found: Any = None
-    names: Any = ModuleType.__getattribute__(owner, "__dict__")
-    for part in qualname.split("."):
-        found = names.get(part)
-        if not isinstance(found, type):
-            return None
-        names = found.__dict__
-    try:
-        is_dataclass = dataclasses.is_dataclass(found)
-        if is_dataclass != (kind == "dataclass") or (not is_dataclass and not issubclass(found, tuple)):
-            return None
-        if _fields(found) != fields:
-            return None
-        # Some classes cannot be made without their __init__.
-        made = tree.unflatten((_class_token(kind, found), *[tree.LEAF] * len(fields)), [0.0] * len(fields))
-        return found if type(made) is found else None
-    except Exception:
-        return None
-
-
-def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type:
-    """A plain class with that name and those fields."""
-    name = qualname.rpartition(".")[2]
-    for word in (name, *fields):
-        if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
-            raise LoadError(f"{word!r:.80} is not a valid name of a class or field")
-    try:
-        made: type = (
-            dataclasses.make_dataclass(name, [(field, Any) for field in fields])
-            if kind == "dataclass"
-            else collections.namedtuple(name, fields)
-        )
-    except (TypeError, ValueError) as fault:  # a name twice, a name that namedtuples do not allow
-        raise LoadError(f"a {kind} cannot have the fields {fields!r:.80}: {fault}") from None
-    made.__module__, made.__qualname__ = module, qualname
-    return made

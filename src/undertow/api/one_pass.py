@@ -20,10 +20,10 @@ Array = npt.NDArray[Any]
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def fits(by: Update, gradient: Any, held: Sequence[Any]) -> bool:
+def fits(by: Update, gradient: Any, arrays: Sequence[Any]) -> bool:
     """Can the core update this parameter and its slots by this gradient? If so, the update cannot fail."""
-    is_known = _name(by) is not None and all(isinstance(value, np.ndarray) for value in held)
-    return is_known and _core.fits(_for_core(gradient, held), held)
+    is_known = _name(by) is not None and all(isinstance(value, np.ndarray) for value in arrays)
+    return is_known and _core.fits(_for_core(gradient, arrays), arrays)
 
 
 def _name(by: Update) -> str | None:
@@ -36,7 +36,7 @@ def _name(by: Update) -> str | None:
 
 
 def update(
-    by: Update, gradients: Sequence[Any], held: list[Sequence[Any]], donate: bool
+    by: Update, gradients: Sequence[Any], arrays: list[Sequence[Any]], donate: bool
 ) -> list[Sequence[Array]] | None:
     """Each parameter and its slots after an update, in the memory of the old ones where all are donated.
 
@@ -45,12 +45,12 @@ def update(
     name, settings = _name(by), by[1]
     if name is None:
         return None
-    given = [
-        _for_core(g, values) if isinstance(g, IndexedRows) else g for g, values in zip(gradients, held, strict=True)
+    sources = [
+        _for_core(g, values) if isinstance(g, IndexedRows) else g for g, values in zip(gradients, arrays, strict=True)
     ]
-    if donate and _core.update(name, given, held, held, settings):
-        return held
-    if not all(isinstance(value, np.ndarray) for values in held for value in values):
+    if donate and _core.update(name, sources, arrays, arrays, settings):
+        return arrays
+    if not all(isinstance(value, np.ndarray) for values in arrays for value in values):
         return None
     # A sparse gradient changes some rows of a copy; a dense one writes all that there is.
     places: list[Sequence[Array]] = [
@@ -58,15 +58,15 @@ def update(
             np.array(value, subok=False) if isinstance(g, tuple) else np.empty_like(value, subok=False)
             for value in values
         ]
-        for g, values in zip(given, held, strict=True)
+        for g, values in zip(sources, arrays, strict=True)
     ]
-    return places if _core.update(name, given, held, places, settings) else None
+    return places if _core.update(name, sources, arrays, places, settings) else None
 
 
-def _for_core(gradient: Any, held: Sequence[Any]) -> Any:
+def _for_core(gradient: Any, arrays: Sequence[Any]) -> Any:
     """A gradient as the core takes it: an array, or row numbers and rows."""
     if isinstance(gradient, IndexedRows):
-        return (gradient.indices, gradient.rows) if gradient.shape == getattr(held[0], "shape", None) else None
+        return (gradient.indices, gradient.rows) if gradient.shape == getattr(arrays[0], "shape", None) else None
     return gradient
 
 

@@ -78,11 +78,11 @@ class Optimizer(ABC):
     def init(self, params: Any) -> State:
         """The state before the first update of parameters like these."""
         leaves, structure = tree.flatten(params, is_leaf)
-        made = {
+        slots = {
             name: tree.unflatten(structure, [like(leaf, first) for leaf in leaves])
             for name, first in self.slots.items()
         }
-        return State(np.int64(0), made)
+        return State(np.int64(0), slots)
 
     def update(
         self, grads: Any, state: State, params: Any, learning_rate: Any = None, *, donate: bool = False
@@ -98,40 +98,43 @@ class Optimizer(ABC):
         rate, count = self._rate(learning_rate, state.step), state.step + 1
         parts = (grads, *(state.slots.get(name) for name in self.slots))
         columns: list[Any] = [tree.along(structure, part) for part in parts]
-        made, update = None, self.rule(rate, count)
+        updated, update = None, self.rule(rate, count)
         if None not in columns:
-            held: list[Sequence[Any]] = list(zip(leaves, *columns[1:], strict=True))
-            made = one_pass.update(update, columns[0], held, donate)
-            if made is held:
+            arrays: list[Sequence[Any]] = list(zip(leaves, *columns[1:], strict=True))
+            updated = one_pass.update(update, columns[0], arrays, donate)
+            if updated is arrays:
                 return params, State(count, state.slots)
-        if made is None:
+        if updated is None:
             with np.errstate(all="ignore"):
-                found = [pair.gradient for pair in paired(params, grads)]
+                gradients_of_leaves = [pair.gradient for pair in paired(params, grads)]
                 slots = [_slot_leaves(state, name, structure) for name in self.slots]
-                made = self._updated(found, list(zip(leaves, *slots, strict=True)), update, donate)
-        new, *rest = (tree.unflatten(structure, [values[k] for values in made]) for k in range(len(self.slots) + 1))
+                updated = self._updated(gradients_of_leaves, list(zip(leaves, *slots, strict=True)), update, donate)
+        new, *rest = (tree.unflatten(structure, [values[k] for values in updated]) for k in range(len(self.slots) + 1))
         return new, State(count, dict(zip(self.slots, rest, strict=True)))
 
     def _updated(
-        self, grads: Sequence[Any], held: list[Sequence[Any]], update: Update, donate: bool
+        self, grads: Sequence[Any], arrays: list[Sequence[Any]], update: Update, donate: bool
     ) -> list[Sequence[Any]]:
         """Each parameter with its slots after an update: by the core if it can, else by operators on arrays."""
-        pairs = list(zip(grads, held, strict=True))
+        pairs = list(zip(grads, arrays, strict=True))
         fitting = [g is not None and one_pass.fits(update, g, values) for g, values in pairs]
-        # Operators first: what is donated is written over, and may have memory in common with the others.
-        made = [
+        # Operators first: donated arrays are overwritten, and may share memory with the others.
+        updated = [
             values if fits or g is None else self._by_operators(g, values, update)
             for fits, (g, values) in zip(fitting, pairs, strict=True)
         ]
         if any(fitting):
-            some, places = list(itertools.compress(grads, fitting)), list(itertools.compress(held, fitting))
-            done = iter(one_pass.update(update, some, places, donate) or ())
-            made = [next(done) if fits else values for fits, values in zip(fitting, made, strict=True)]
-        return made
+            gradients_for_core, places = (
+                list(itertools.compress(grads, fitting)),
+                list(itertools.compress(arrays, fitting)),
+            )
+            done = iter(one_pass.update(update, gradients_for_core, places, donate) or ())
+            updated = [next(done) if fits else values for fits, values in zip(fitting, updated, strict=True)]
+        return updated
 
-    def _by_operators(self, gradient: Any, held: Sequence[Any], update: Update) -> list[Any]:
+    def _by_operators(self, gradient: Any, arrays: Sequence[Any], update: Update) -> list[Any]:
         g, rows = self._rows_of(gradient)
-        values = [as_operand(value) for value in held]
+        values = [as_operand(value) for value in arrays]
         slots = values[1:] if rows is None else [take(value, rows, axis=0) for value in values[1:]]
         steps = self._steps(g, slots, update)
         if rows is None:
@@ -142,17 +145,17 @@ class Optimizer(ABC):
         """A gradient as an array, and its row numbers; None means all rows."""
         if not isinstance(gradient, IndexedRows):
             return gradient, None
-        # Without slots the update is linear: what is added twice adds up by itself.
-        some = gradient.coalesce() if self.slots else gradient
-        return some.rows, some.indices
+        # Without slots the update is linear, so repeated rows simply add up.
+        sparse = gradient.coalesce() if self.slots else gradient
+        return sparse.rows, sparse.indices
 
     def _steps(self, g: Any, slots: Sequence[Any], update: Update) -> tuple[Any, ...]:
         """The increment of a parameter, then those of its slots."""
         (rule, settings), dtype = update, type_of(g).dtype
         return rule(g, *slots, *(convert(as_operand(setting), dtype) for setting in settings))
 
-    def _rate(self, given: Any, step: Any) -> Any:
-        chosen = self.learning_rate if given is None else given
+    def _rate(self, learning_rate: Any, step: Any) -> Any:
+        chosen = self.learning_rate if learning_rate is None else learning_rate
         if type(chosen) is float:
             return np.float64(chosen)
         rate = as_operand(chosen(step) if callable(chosen) else chosen)
@@ -250,10 +253,10 @@ class RMSprop(Optimizer):
         return {"squares": 0.0, "momentum": 0.0} if self.momentum else {"squares": 0.0}
 
     def rule(self, rate: Any, count: Any) -> Update:
-        settings = (rate, 1 - self.decay, 0.0, self.epsilon)
+        settings = (rate, 1 - self.decay, self.epsilon)
         if not self.momentum:
             return update_rules.rmsprop, settings
-        return update_rules.rmsprop_momentum, (*settings, 1.0, 1 - self.momentum)
+        return update_rules.rmsprop_momentum, (*settings, 1 - self.momentum)
 
 
 @_kindly
@@ -274,7 +277,7 @@ class Adam(Optimizer):
 
     def rule(self, rate: Any, count: Any) -> Update:
         # A number beside an integer is an f64, whatever the parameters are; 1 - beta**t would lose digits in f32.
-        t = count if isinstance(count, Traced) else float(count)
+        t: Any = count if isinstance(count, Traced) else float(count)
         root = (1 - self.beta2**t) ** 0.5
         rate = rate * (root / (1 - self.beta1**t))
         return update_rules.adam, (rate, 1 - self.beta1, 1 - self.beta2, self.epsilon * root)
@@ -336,24 +339,24 @@ class Updater:
     def __init__(self, optimizer: Optimizer, variables: Any) -> None:
         self.optimizer = optimizer
         self.variables = variables
-        self._held, structure = variables_in(variables)
+        self._flat, structure = variables_in(variables)
         self.step = Variable(0, name="step")
         self._slots = [
             {
-                name: Variable(like(held.value, first), shape=held.type.shape, name=f"{held.name}.{name}")
+                name: Variable(like(variable.value, first), shape=variable.type.shape, name=f"{variable.name}.{name}")
                 for name, first in optimizer.slots.items()
             }
-            for held in self._held
+            for variable in self._flat
         ]
         self.slots = {name: tree.unflatten(structure, [row[name] for row in self._slots]) for name in optimizer.slots}
-        every = [(held, *slots.values()) for held, slots in zip(self._held, self._slots, strict=True)]
-        # What a transaction calls them: variables may have the same name.
-        self._keys = [[f"{number} {k}" for k in range(len(held))] for number, held in enumerate(every)]
-        pairs = (pair for keys, held in zip(self._keys, every, strict=True) for pair in zip(keys, held, strict=True))
+        every = [(variable, *slots.values()) for variable, slots in zip(self._flat, self._slots, strict=True)]
+        # Keys of a transaction, since variables may share a name.
+        self._keys = [[f"{number} {k}" for k in range(len(row))] for number, row in enumerate(every)]
+        pairs = (pair for keys, row in zip(self._keys, every, strict=True) for pair in zip(keys, row, strict=True))
         self._stored = {"step": self.step, **dict(pairs)}
 
     def __repr__(self) -> str:
-        names = ", ".join(variable.name for variable in self._held)
+        names = ", ".join(variable.name for variable in self._flat)
         return f"<Updater of {names} by {self.optimizer}>"
 
     def apply(self, grads: Any, learning_rate: Any = None) -> None:
@@ -373,21 +376,23 @@ class Updater:
             if pair.gradient is None:
                 continue
             g, rows = optimizer._rows_of(pair.gradient)
-            held = [slot.read() if rows is None else slot.take(rows) for slot in slots.values()]
-            steps = optimizer._steps(g, held, update)
+            slot_values = [slot.read() if rows is None else slot.take(rows) for slot in slots.values()]
+            steps = optimizer._steps(g, slot_values, update)
             for variable, step in zip((pair.param, *slots.values()), steps, strict=True):
                 variable.assign_add(step) if rows is None else variable.assign_rows_add(rows, step)
 
     def _apply_now(self, grads: Any, learning_rate: Any) -> None:
-        found = [pair.gradient for pair in paired(self.variables, grads)]
+        gradients_of_variables = [pair.gradient for pair in paired(self.variables, grads)]
 
         def update(store: dict[str, Any]) -> None:
             rate = self.optimizer._rate(learning_rate, store["step"])
             store["step"] = store["step"] + 1
             values: list[Sequence[Any]] = [[store[key] for key in keys] for keys in self._keys]
-            made = self.optimizer._updated(found, values, self.optimizer.rule(rate, store["step"]), donate=False)
-            # Nobody else has what was just made, nor writes to what was committed before: no copies.
-            for keys, after in zip(self._keys, made, strict=True):
+            updated = self.optimizer._updated(
+                gradients_of_variables, values, self.optimizer.rule(rate, store["step"]), donate=False
+            )
+            # The new arrays are referenced only here, and committed arrays are never written: no copies are needed.
+            for keys, after in zip(self._keys, updated, strict=True):
                 owned = [x.view(Own) if isinstance(x, np.ndarray) else x for x in after]
                 store.update(zip(keys, owned, strict=True))
 

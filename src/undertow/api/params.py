@@ -61,17 +61,17 @@ def paired(params: Any, grads: Any) -> list[Pair]:
     """Each parameter with its gradient, matched by path; dicts may be in any order."""
     values, _ = tree.flatten(params, is_leaf)
     paths = tree.paths(params, "params", is_leaf)
-    places, found, _ = gradients(grads)
+    places, gradient_leaves, _ = gradients(grads)
     wanted = [path.removeprefix("params") for path in paths]
-    given = [place.removeprefix("grads") for place in places]
-    if wanted != given:
-        by_place = dict(zip(given, found, strict=True))
+    grad_places = [place.removeprefix("grads") for place in places]
+    if wanted != grad_places:
+        by_place = dict(zip(grad_places, gradient_leaves, strict=True))
         missing = next((place for place in wanted if place not in by_place), None)
-        extra = next((place for place in given if place not in wanted and by_place[place] is not None), None)
+        extra = next((place for place in grad_places if place not in wanted and by_place[place] is not None), None)
         if missing is not None or extra is not None:
             raise _unequal(missing, extra)
-        found = [by_place[place] for place in wanted]
-    return [Pair(path, x, _fitting(path, x, g)) for path, x, g in zip(paths, values, found, strict=True)]
+        gradient_leaves = [by_place[place] for place in wanted]
+    return [Pair(path, x, _fitting(path, x, g)) for path, x, g in zip(paths, values, gradient_leaves, strict=True)]
 
 
 def _unequal(missing: str | None, extra: str | None) -> TypeMismatch:

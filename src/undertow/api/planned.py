@@ -26,19 +26,19 @@ class PlanView:
         self.static = graph
         self.data = data
         self._feed = feed
-        self._made: WavesPlan | None = None
+        self._plan: WavesPlan | None = None
 
     @property
     def _ready(self) -> WavesPlan:
-        if self._made is None:
+        if self._plan is None:
             try:
-                self._made = WavesPlan(self.static, plan=self.data)
+                self._plan = WavesPlan(self.static, plan=self.data)
             except ValueError as wrong:
                 what = str(wrong).removeprefix("not a plan: ")
                 raise GraphError(
                     f"the core rejects this plan: {what}", hint="compare it with what print(f.plan(...)) shows"
                 ) from None
-        return self._made
+        return self._plan
 
     def __str__(self) -> str:
         """The text of the plan; comments show how the core runs narrow groups and agendas."""
@@ -53,9 +53,9 @@ class PlanView:
         data = parse(text, dump_constants(self.data))
         if _signature(data) != _signature(self.data):
             raise GraphError("the arguments or results of main have changed", hint="restore the line of its phase")
-        made = PlanView(_with_operators(self.static, data), data, self._feed)
-        _ = made._ready  # refused now, not when it runs
-        return made
+        parsed = PlanView(_with_operators(self.static, data), data, self._feed)
+        _ = parsed._ready  # the core rejects a wrong plan now, not when it runs
+        return parsed
 
     def run(self, *args: Any, **options: Any) -> Any:
         """Run this plan, as `f.run` would run its own."""

@@ -20,16 +20,15 @@ from undertow.types import DTYPES, Type
 
 _DTYPES = {d.numpy for d in DTYPES.values()}
 _NUMBERS: set[type] = {int, float, bool, *(dtype.type for dtype in _DTYPES)}
-# How Python numbers become values of a dtype: these raise OverflowError where a number does not fit. (f32 is not among
-# them: what is too large for it becomes inf without a word, the long way.)
+# Converters of Python numbers, by dtype: they raise OverflowError if a number does not fit. (Not f32: a number too
+# large for it silently becomes inf on the slow path.)
 _MAKES: set[type] = {np.bool_, np.int32, np.int64, np.float64}
-_MOST = 256  # signatures of one function: sizes are part of them where they are part of types
+_MOST = 256  # signatures of one function
 
 Key = tuple[Any, ...]
 Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are not values yet, and how to make them
-# What shapes arrays have: (leaf, shape) of those that are known; (leaf, axis, length) of those where some lengths are
-# known only at run time. Such a length is ~k: what had one length in the call that is remembered, maybe since it has
-# one name, must have one length again.
+# The shapes of arrays: (leaf, shape) if known; (leaf, axis, length) if some lengths are known only at run time. Such a
+# length is ~k: axes with the same k had equal lengths in the remembered call (perhaps by name), and must have again.
 Shapes = tuple[list[tuple[int, tuple[int, ...]]], list[tuple[int, int, int]]]
 Program = TypeVar("Program")
 
@@ -67,25 +66,25 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
             key.append(kind)
             stack.extend([getattr(item, name) for name in reversed(names)])
         elif hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
-            token, held = item.__undertow_parts__()
+            token, contents = item.__undertow_parts__()
             key.append(token)
-            stack.extend(reversed(held))
+            stack.extend(reversed(contents))
         else:
             return None
     return tuple(key), leaves
 
 
-def takes_of(args: Sequence[Any], leaves: Sequence[Any], given: Arguments) -> Takes | None:
+def takes_of(args: Sequence[Any], leaves: Sequence[Any], arguments: Arguments) -> Takes | None:
     """How to build the leaves that the slow path built from these arguments; None if that is not possible."""
-    if tuple(tree.flatten(arg)[1] for arg in args) != given.structures:
+    if tuple(tree.flatten(arg)[1] for arg in args) != arguments.structures:
         return None  # defaults have come in, or a list stands for an array
     takes: Takes = []
-    for number, (leaf, made) in enumerate(zip(leaves, given.leaves, strict=True)):
+    for number, (leaf, taken) in enumerate(zip(leaves, arguments.leaves, strict=True)):
         if isinstance(leaf, (np.ndarray, np.generic)):
-            if leaf.dtype not in _DTYPES or leaf.dtype != made.dtype:
+            if leaf.dtype not in _DTYPES or leaf.dtype != taken.dtype:
                 return None
-        elif made.dtype.type in _MAKES:
-            takes.append((number, made.dtype.type))
+        elif taken.dtype.type in _MAKES:
+            takes.append((number, taken.dtype.type))
         else:
             return None
     return takes
@@ -141,13 +140,13 @@ class Quick(Generic[Program]):
                         leaves[number] = make(leaves[number])
                     return program, leaves
             return None
-        except Exception:  # a number that does not fit, a field that is not set: the long way says what is wrong
+        except Exception:  # a number that does not fit, a field that is not set: the slow path explains what is wrong
             return None
 
-    def add(self, args: Sequence[Any], given: Arguments, program: Program) -> None:
+    def add(self, args: Sequence[Any], arguments: Arguments, program: Program) -> None:
         """Remember a call that took the slow path."""
         if self._count >= _MOST or (apart := take_apart(args)) is None:
             return
-        if (takes := takes_of(args, apart[1], given)) is not None:
+        if (takes := takes_of(args, apart[1], arguments)) is not None:
             self._count += 1
-            self._known.setdefault(apart[0], []).append((program, takes, shapes_of(apart[1], given.types)))
+            self._known.setdefault(apart[0], []).append((program, takes, shapes_of(apart[1], arguments.types)))

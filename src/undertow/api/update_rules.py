@@ -4,7 +4,7 @@ A rule is a pure function `(g, *slots, *settings)` of a gradient, what is rememb
 returns increments, of the parameter and of each slot: sums can be taken of a whole table or of some of its rows.
 `ut.optim` evaluates rules on NumPy arrays and in captured functions, `compat.v1.train` on its tensors, and the core
 runs C++ which `python -m undertow.api.update_header` writes from them. The variants of PyTorch and TensorFlow 1 differ
-in settings only.
+in settings only, except for RMSprop.
 
 >>> import numpy as np
 >>> momentum(np.array([1.0, 2.0]), np.array([10.0, 0.0]), 0.5, 0.25)
@@ -47,43 +47,42 @@ def adagrad(g: Any, squares: Any, rate: Any, epsilon: Any) -> tuple[Any, Any]:
     return -rate * g / (sqrt(squares + to_squares) + epsilon), to_squares
 
 
-# RMSprop (Hinton 2012). PyTorch adds epsilon to the root, `outside`, and applies the rate to what momentum gathers;
-# TensorFlow 1 adds it `inside`, and applies the rate, as `scale`, to what goes in. The others are 0 and 1.
-
-
-def rmsprop(g: Any, squares: Any, rate: Any, fresh: Any, inside: Any, outside: Any) -> tuple[Any, Any]:
-    """A gradient over the root of a decaying mean of squares."""
+def rmsprop(g: Any, squares: Any, rate: Any, fresh: Any, epsilon: Any) -> tuple[Any, Any]:
+    """A gradient over the root of a decaying mean of squares (Hinton 2012)."""
     to_squares = fresh * (g * g - squares)
-    return -rate * g / (sqrt(squares + to_squares + inside) + outside), to_squares
+    return -rate * g / (sqrt(squares + to_squares) + epsilon), to_squares
 
 
 def rmsprop_momentum(
-    g: Any, squares: Any, speed: Any, rate: Any, fresh: Any, inside: Any, outside: Any, scale: Any, friction: Any
+    g: Any, squares: Any, speed: Any, rate: Any, fresh: Any, epsilon: Any, friction: Any
 ) -> tuple[Any, Any, Any]:
     """The same, gathered by momentum."""
     to_squares = fresh * (g * g - squares)
-    scaled = scale * g / (sqrt(squares + to_squares + inside) + outside)
-    step, to_speed = momentum(scaled, speed, rate, friction)
+    step, to_speed = momentum(g / (sqrt(squares + to_squares) + epsilon), speed, rate, friction)
+    return step, to_squares, to_speed
+
+
+# TensorFlow 1 adds epsilon in the root, and gathers steps that have the rate in them. Settings that choose between both
+# would be two more operations on each element in the core.
+
+
+def rmsprop_inside(
+    g: Any, squares: Any, speed: Any, rate: Any, fresh: Any, epsilon: Any, friction: Any
+) -> tuple[Any, Any, Any]:
+    """The same as in TensorFlow 1."""
+    to_squares = fresh * (g * g - squares)
+    step, to_speed = momentum(rate * g / sqrt(squares + to_squares + epsilon), speed, 1.0, friction)
     return step, to_squares, to_speed
 
 
 def rmsprop_centered(
-    g: Any,
-    squares: Any,
-    speed: Any,
-    mean: Any,
-    rate: Any,
-    fresh: Any,
-    inside: Any,
-    outside: Any,
-    scale: Any,
-    friction: Any,
+    g: Any, squares: Any, speed: Any, mean: Any, rate: Any, fresh: Any, epsilon: Any, friction: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """The same around a decaying mean of gradients: over their standard deviation (Graves 2013)."""
+    """The same over the standard deviation of gradients (Graves 2013)."""
     to_squares, to_mean = fresh * (g * g - squares), fresh * (g - mean)
     centre = mean + to_mean
-    scaled = scale * g / (sqrt(squares + to_squares - centre * centre + inside) + outside)
-    step, to_speed = momentum(scaled, speed, rate, friction)
+    root = sqrt(squares + to_squares - centre * centre + epsilon)
+    step, to_speed = momentum(rate * g / root, speed, 1.0, friction)
     return step, to_squares, to_speed, to_mean
 
 

@@ -1,6 +1,6 @@
 """The command line: `undertow demo | run | graph | data | train | predict | doctor`.
 
-Results go to stdout, all else to stderr. Exit codes: 0, 1 for an error of the program that was run, 2 for wrong usage.
+Results go to stdout, everything else to stderr. Exit codes: 0, 1 if the program failed, 2 for wrong usage.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ app.add_typer(data_app, name="data")
 app.command()(train)
 app.command()(predict)
 
-# An argument such as -3 is a number; `_literal` tells options that do not exist.
+# Arguments such as -3 are numbers; `_literal` reports options that do not exist.
 _NUMBERS = {"ignore_unknown_options": True}
 
 Target = Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="A .py file or module, and a function in it.")]
@@ -172,16 +172,16 @@ def graph(
             chosen = settings()
             is_hoisted = chosen.find_engine().takes_hoisted and chosen.simplify
             steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify)
-            made = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
+            text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:
-            made = str(function.plan(*arguments)).rstrip("\n")
+            text = str(function.plan(*arguments)).rstrip("\n")
         else:
-            made = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
+            text = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
         if output is None:
-            typer.echo(made)
+            typer.echo(text)
         else:
             output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text(made + "\n", encoding="utf-8")
+            output.write_text(text + "\n", encoding="utf-8")
             typer.echo(f"Wrote {output}" if plan or passes else f"Wrote {output}: {len(view)} nodes", err=True)
 
 
@@ -192,7 +192,7 @@ def doctor() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What all commands share
+# Shared by the commands
 
 
 def _usage(message: str, name: str = "") -> typer.BadParameter:
@@ -200,7 +200,7 @@ def _usage(message: str, name: str = "") -> typer.BadParameter:
 
 
 def _literal(text: str) -> Any:
-    """An argument as Python would read it, or else as JSON would."""
+    """An argument as a Python literal, or else as JSON."""
     with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         return ast.literal_eval(text)
     with contextlib.suppress(ValueError, RecursionError):
@@ -217,14 +217,14 @@ def _find(target: str) -> ut.Function:
         raise _usage(f"{target} is not a function; write file.py:function", "FILE:FUNCTION")
     module = _load(place)
     try:
-        found: Any = functools.reduce(getattr, name.split("."), module)
+        function: Any = functools.reduce(getattr, name.split("."), module)
     except AttributeError:
         there = sorted(key for key, value in vars(module).items() if isinstance(value, ut.Function))
         hint = f"it has {', '.join(there)}" if there else "no function there is decorated with @ut.function"
         raise _usage(f"there is no {name} in {place}; {hint}", "FILE:FUNCTION") from None
-    if not isinstance(found, ut.Function):
+    if not isinstance(function, ut.Function):
         raise _usage(f"{name} in {place} is not decorated with @ut.function", "FILE:FUNCTION")
-    return found
+    return function
 
 
 def _load(place: str) -> ModuleType:
@@ -258,7 +258,7 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _show_theirs(error: Exception) -> None:
-    """The traceback without our frames and those of the import system."""
+    """Print the user's traceback, without our frames and those of the import system."""
     at = error.__traceback__
     while at is not None and (at.tb_frame.f_code.co_filename == __file__ or "importlib" in str(at.tb_frame.f_code)):
         at = at.tb_next
@@ -269,7 +269,7 @@ def _show_theirs(error: Exception) -> None:
 
 
 def _from_here(view: GraphView) -> GraphView:
-    """The same with file names relative to the working directory, as in compiler output."""
+    """The same graph with file names relative to the working directory, as in compiler output."""
     here = os.getcwd() + os.sep
 
     def shorten(node: Node) -> Node:
@@ -296,7 +296,7 @@ def _zeros(function: ut.Function) -> list[Any]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What is shown
+# Output
 
 
 def _show(result: Any) -> str:

@@ -152,13 +152,13 @@ def _summary(forest: Forest) -> list[tuple[str, str]]:
 
 def _shares(labels: Any, forest: Forest) -> str:
     """How often each label occurs; the most frequent ones, if there are many."""
-    found, counts = np.unique(labels, return_counts=True)
-    if len(found) == 1 and found[0] < 0:
+    present, counts = np.unique(labels, return_counts=True)
+    if len(present) == 1 and present[0] < 0:
         return "none"
-    order = np.arange(len(found)) if len(found) <= 12 else np.sort(np.argsort(-counts, kind="stable")[:12])
+    order = np.arange(len(present)) if len(present) <= 12 else np.sort(np.argsort(-counts, kind="stable")[:12])
     parts: list[str] = []
     for k in order:
         share = counts[k] / len(labels)
         percent = f"{share:.0%}" if share >= 0.01 else f"{math.ceil(share * 1000) / 10}%"
-        parts.append(f"{'none' if found[k] < 0 else name_of(found[k], forest.labels)}: {percent}")
-    return ", ".join(parts) + (f" and {len(found) - 12} others" if len(found) > 12 else "")
+        parts.append(f"{'none' if present[k] < 0 else name_of(present[k], forest.labels)}: {percent}")
+    return ", ".join(parts) + (f" and {len(present) - 12} others" if len(present) > 12 else "")

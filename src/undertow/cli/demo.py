@@ -22,7 +22,7 @@ from undertow.ir.trace import FrameStarted, Tags, read_trace, show_tag
 from undertow.train.curve import write_curve
 
 DEPTH = 200_000
-LESSON_SECONDS = 40.0  # after these no further epoch begins
+LESSON_SECONDS = 40.0  # no epoch starts later than this
 
 
 def show(console: Console, folder: Path, lesson: int) -> None:

@@ -45,31 +45,31 @@ def predict(
     """
     console = make_console()
     with telling_errors():
-        held = ut.train.load(_file(checkpoint))
-        if not isinstance(held.model, ut.models.TreeClassifier):
+        loaded = ut.train.load(_file(checkpoint))
+        if not isinstance(loaded.model, ut.models.TreeClassifier):
             raise UndertowError(
-                f"{type(held.model).__name__} generates trees, it does not label them",
+                f"{type(loaded.model).__name__} generates trees, it does not label them",
                 hint="ut.train.load(FILE) returns its model and params; model.sample(params, seed=0) generates a tree",
             )
         if not trees.strip():
             raise ut.DataError("the text is empty", hint=_WRITTEN)
-        forest = named(_read(trees, source, held))
+        forest = named(_read(trees, source, loaded))
         if not len(forest):
             raise ut.DataError(f"{trees!r} holds no trees", hint=_WRITTEN)
-        known = _as_known(forest, held)
-        held.model.check(known)
+        known = _as_known(forest, loaded)
+        loaded.model.check(known)
         for typed, tree in zip(forest[:most], known[:most], strict=True):
-            given = held.model.node_labels(held.params, tree)
+            predicted = loaded.model.node_labels(loaded.params, tree)
             shown = replace(tree, word=typed.word, vocabulary=typed.vocabulary)
-            new = [number for number, word in enumerate(typed.vocabulary or ()) if word not in held.vocabulary]
+            new = [number for number, word in enumerate(typed.vocabulary or ()) if word not in loaded.vocabulary]
             unknown = set(np.flatnonzero(np.isin(typed.word, new)).tolist())
-            console.print(coloured(shown, given, held.model.classes, unknown))
+            console.print(coloured(shown, predicted, loaded.model.classes, unknown))
         if len(forest) > most:
             console.print(f"... and {len(forest) - most} more trees")
 
 
 def _file(checkpoint: Path) -> Path:
-    """The file of a checkpoint, which is there."""
+    """The file of an existing checkpoint."""
     file = checkpoint / FILE if checkpoint.is_dir() else checkpoint
     if not file.is_file():
         lacks = f"the folder {str(checkpoint)!r} has no {FILE}" if checkpoint.is_dir() else f"{str(file)!r} not found"
@@ -79,31 +79,31 @@ def _file(checkpoint: Path) -> Path:
     return file
 
 
-def coloured(tree: Any, given: Any, classes: int, unknown: Any = ()) -> Text:
+def coloured(tree: Any, predicted: Any, classes: int, unknown: Any = ()) -> Text:
     """A tree drawn as text, each node in the colour of its predicted label.
 
     Notes beside a node say that the model does not know its word, and give its true
     label if that differs.
     """
-    made = Text()
-    for node, line in lines_of(replace(tree, label=given), 0, tree.size):
+    drawing = Text()
+    for node, line in lines_of(replace(tree, label=predicted), 0, tree.size):
         if node is None:
-            made.append(f"{line}\n", style="dim")
+            drawing.append(f"{line}\n", style="dim")
             continue
-        label, true = int(given[node]), int(tree.label[node])
+        label, true = int(predicted[node]), int(tree.label[node])
         place = round(label * (len(_COLOURS) - 1) / max(classes - 1, 1))
         branch = re.match(r"[│├└─ ]*", line)
         cut = branch.end() if branch else 0
-        made.append(line[:cut], style="dim")
-        made.append(line[cut:], style=_COLOURS[min(place, len(_COLOURS) - 1)])
+        drawing.append(line[:cut], style="dim")
+        drawing.append(line[cut:], style=_COLOURS[min(place, len(_COLOURS) - 1)])
         notes = ["unknown word"] * (node in unknown) + [f"is {name_of(true, tree.labels)}"] * (0 <= true != label)
-        made.append(f"   ({', '.join(notes)})\n" if notes else "\n", style="dim")
-    made.right_crop(1)
-    return made
+        drawing.append(f"   ({', '.join(notes)})\n" if notes else "\n", style="dim")
+    drawing.right_crop(1)
+    return drawing
 
 
-def _read(trees: str, source: str | None, held: Any) -> Any:
-    """Trees of a file or as they are, with words and labels of their own."""
+def _read(trees: str, source: str | None, checkpoint: Any) -> Any:
+    """The trees of a file, or those typed on the command line, with their own words and labels."""
     is_file = not re.match(r"\s*[(\[{\d]", trees) or os.path.isfile(trees)  # a tree may be longer than any name
     if is_file:
         check_file(trees)
@@ -111,17 +111,17 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
         if source == "npz":
             return ut.data.load(trees)
     text = text_of(trees) if is_file else trees
-    source = _format(text, held.labels) if source is None else source
-    # `(_ a b)`, as files of S-expressions have it, says where the words of inner nodes stand.
-    head = held.inner_words or re.search(r"\(\s*_(?=[\s()])", text) is not None
-    options = {"sexpressions": {"head": head}, "listops": {"binary": not held.model.any_children}}.get(source, {})
+    source = _format(text, checkpoint.labels) if source is None else source
+    # `(_ a b)`, as in files of S-expressions, shows that the first atom is the word of the inner node.
+    head = checkpoint.inner_words or re.search(r"\(\s*_(?=[\s()])", text) is not None
+    options = {"sexpressions": {"head": head}, "listops": {"binary": not checkpoint.model.any_children}}.get(source, {})
     if source not in FORMATS or source == "npz":
         raise ut.DataError(f"{source} is not a text format", hint="write --from brackets, sexpressions or listops")
     return FORMATS[source](text, **options)
 
 
 def _format(text: str, labels: Any) -> str:
-    """How a tree on the command line seems to be written."""
+    """The likely format of a tree on the command line."""
     if re.match(r"\s*\{", text) or (re.match(r"\s*\[", text) and ('"' in text or _is_json(text))):
         return "jsonl"
     if re.match(r"\s*\[", text) or re.search(r"\[(MIN|MAX|MED|SM|FIRST|LAST)\b", text):
@@ -138,26 +138,26 @@ def _is_json(text: str) -> bool:
     return False
 
 
-def _as_known(forest: Any, held: Any) -> Any:
-    """The same trees with the model's numbers of words and labels; a label that it does not know is none."""
-    if held.vocabulary is None:
+def _as_known(forest: Any, checkpoint: Any) -> Any:
+    """The same trees with words and labels numbered as in the model; unknown labels are dropped."""
+    if checkpoint.vocabulary is None:
         raise UndertowError("the checkpoint has no vocabulary", hint="ut.train.Checkpoint(..., vocabulary=) saves it")
-    label, known = forest.label, held.labels
+    label, known = forest.label, checkpoint.labels
     if (forest.labels is None) != (known is None):
         label = np.full_like(label, -1)
     elif known is not None:
         new = [name for name in forest.labels if name not in known]
-        if 0 < len(new) < len(forest.labels):  # where none is known, they are labels of something else
+        if 0 < len(new) < len(forest.labels):  # if none is known, they label something else
             raise ut.DataError(
                 f"unknown labels: {', '.join(map(repr, new))}", hint=f"the model's labels are {', '.join(known)}"
             )
         numbers = [known.numbers.get(name, -1) for name in forest.labels]
-        label = np.array([*numbers, -1], np.int32)[label]  # the last one is found by -1
-    return replace(_with_words(forest, held.vocabulary), label=label, labels=known)
+        label = np.array([*numbers, -1], np.int32)[label]  # index -1, no label, gives -1
+    return replace(_with_words(forest, checkpoint.vocabulary), label=label, labels=known)
 
 
 def _with_words(forest: Any, known: Any) -> Any:
-    """The same trees with the model's numbers of words."""
+    """The same trees with words numbered as in the model."""
     if forest.vocabulary == ut.data.LISTOPS or known.unknown is None:
         used = {forest.vocabulary.word(number) for number in np.unique(forest.word[forest.word >= 0]).tolist()}
         if new := sorted(used.difference(known)):

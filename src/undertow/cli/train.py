@@ -34,10 +34,10 @@ _PATIENCE = (
     "Stop after this many epochs without improvement: more dev roots right, or as many roots and more "
     "nodes; for models that generate trees, a lower loss."
 )
-_SIZES = {"width": None, "embedding": None, "dropout": 0.0}  # of models, if not given
+_SIZES = {"width": None, "embedding": None, "dropout": 0.0}  # default sizes of models
 FILE = "checkpoint.safetensors"
 _SAVE_SECONDS = 60.0  # between checkpoints within an epoch
-_TELL_SECONDS = 10.0  # between lines within an epoch, where there is no bar
+_TELL_SECONDS = 10.0  # between lines within an epoch, without a progress bar
 
 
 def train(
@@ -117,7 +117,7 @@ def train(
         try:
             run(console, folder, checkpoint, source)
         except KeyboardInterrupt:
-            # Only a second Ctrl-C comes here, or one while the report is made.
+            # Reached only by a second Ctrl-C, or by one during the report.
             kept = "continue from its checkpoint with --resume" if (folder / FILE).is_file() else "nothing was saved"
             typer.echo(f"\nStopped immediately. {folder}: {kept}", err=True)
             raise typer.Exit(130) from None
@@ -189,7 +189,7 @@ def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
 
 
 def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """The kind of model, the recipe and the sizes that these options say."""
+    """The kind of model, the recipe and the sizes that these options describe."""
     model, kind = options["model"], _kind(options["model"])
     recipe = {field.name: options[field.name] for field in fields(ut.train.Recipe)}
     recipe["clip"] = recipe["clip"] or None
@@ -203,22 +203,22 @@ def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def _as_before(context: typer.Context, folder: Path, checkpoint: Any) -> dict[str, Any]:
-    """All options; those that are not on the command line are as the checkpoint has them."""
-    given = {
+    """All options; those missing from the command line come from the checkpoint."""
+    typed = {
         name: value
         for name, value in context.params.items()
         if (origin := context.get_parameter_source(name)) is not None and origin.name != "DEFAULT"
     }
     model = name_of(checkpoint.model)
-    if given.get("model", model) != model:
+    if typed.get("model", model) != model:
         raise UndertowError(f"{folder} holds another model: {model}", hint="remove the name, or change --output")
-    if not checkpoint.source and "data" not in given:
+    if not checkpoint.source and "data" not in typed:
         raise UndertowError(f"{folder} does not record its training data", hint="name it with --data")
-    return {**context.params, "model": model, **_settings(checkpoint), **given}
+    return {**context.params, "model": model, **_settings(checkpoint), **typed}
 
 
 def _settings(checkpoint: Any) -> dict[str, Any]:
-    """What the options of the command said, by their names."""
+    """The values of the command's options, by name."""
     sizes = {name: getattr(checkpoint.model, name) for name in _SIZES if hasattr(checkpoint.model, name)}
     return {**checkpoint.source, **sizes, **asdict(checkpoint.recipe)}
 
@@ -235,7 +235,7 @@ def _kind(name: str) -> Any:
 
 
 def _source_of(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that say what is trained on. Files have as many trees as they have."""
+    """The options that choose the training data; the number of trees only if they are generated."""
     kind, _, path = options["data"].partition(":")
     is_file = kind in ("trees", "sst")
     data, trees = (f"{kind}:{Path(path)}", None) if is_file else (options["data"], options["trees"] or TREES)
@@ -263,7 +263,7 @@ def _check_folder(folder: Path, resume: bool, force: bool) -> None:
 
 @contextlib.contextmanager
 def _asked_to_stop() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C: a step overwrites its parameters, so it finishes before saving.
+    """A list that stays empty until Ctrl-C. A step overwrites its parameters, so it is finished before saving.
 
     A second Ctrl-C interrupts at once.
     """
@@ -292,7 +292,7 @@ def _stopped(checkpoint: Any) -> str:
 
 
 def _tell_rates(console: Console, before: Any, now: Any) -> None:
-    """A rate that falls towards the last epoch was another at every step, if the last epoch was another."""
+    """Print a note if the number of epochs changed: a decaying rate then differs at every step."""
     if now.decay != "none" and now.epochs != before.epochs:
         console.print(
             f"The rate now decays ({now.decay}) over {now.epochs} epochs, before over {before.epochs}: "
@@ -302,7 +302,7 @@ def _tell_rates(console: Console, before: Any, now: Any) -> None:
 
 
 def _tell_labels(console: Console, source: Any, at: str) -> None:
-    """Print how many nodes have no label, in case -1 was meant as one."""
+    """Print how many nodes have no label, in case -1 was meant as a label."""
     trees = source.train
     label = trees.label if at == "nodes" else trees.label[trees.roots]
     missing = int((label < 0).sum())
@@ -318,7 +318,7 @@ def _tell_labels(console: Console, source: Any, at: str) -> None:
 
 
 def _resumed(folder: Path, saved: Any, wanted: Any) -> Any:
-    """The folder's checkpoint, if the options are those it was made by; more epochs may be asked for."""
+    """The folder's checkpoint, if it was trained with these options; only the number of epochs may differ."""
     before, now = _settings(saved), _settings(wanted)
     different = [name for name in now if before.get(name) != now[name] and name not in ("epochs", "patience")]
     if different:
@@ -348,7 +348,7 @@ def _bar(console: Console) -> Progress:
 
 
 def _line(event: Any, nodes: float) -> str:
-    """A line for an epoch; `nodes` is how many a tree of the dev set has on average."""
+    """A line for an epoch; `nodes` is the mean number of nodes of a dev tree."""
     r = event.record
     mark = "  best" if event.is_best else ""
     nodes_right = "" if math.isnan(r.dev_node_accuracy) else f", {r.dev_node_accuracy:6.1%} of nodes"
@@ -364,5 +364,5 @@ def _line(event: Any, nodes: float) -> str:
 
 
 def _figure(number: float, places: int = 3) -> str:
-    """A number eight letters wide, whatever its size."""
+    """A number in eight characters, whatever its size."""
     return f"{number:8.{places}f}" if not abs(number) >= 10_000 else f"{number:8.2e}"

@@ -25,7 +25,7 @@ def is_part(value: Any) -> bool:
 
 
 def check_text(text: Any) -> None:
-    """Check that a value is a string, not bytes, a path or lines."""
+    """Check that a value is a string, not bytes, a path or a list of lines."""
     if isinstance(text, str):
         return
     if isinstance(text, (bytes, bytearray)):

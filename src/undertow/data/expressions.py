@@ -57,8 +57,8 @@ def _apply(forest: Forest, nodes: Array, counts: Array, values: Array) -> Array:
         arguments[starts],
         arguments[starts + counts - 1],
     )
-    found: Array = np.choose(forest.word[nodes] - 10, results)
-    return found
+    value_of_node: Array = np.choose(forest.word[nodes] - 10, results)
+    return value_of_node
 
 
 def listops_pairs(forest: Forest) -> list[str]:
@@ -67,7 +67,7 @@ def listops_pairs(forest: Forest) -> list[str]:
         return []
     words = [LISTOPS.word(n) for n in forest.word.tolist()]
     counts = np.diff(forest.offsets).tolist()
-    # One bracket for each argument and one for the end, then one closes after each.
+    # A head opens one bracket per argument and one for the end; one closes after each of them.
     heads = [f"{'( ' * (n + 1)}[{word}" if n else word for word, n in zip(words, counts, strict=True)]
     closes = np.maximum(forest.depths - np.append(forest.depths[1:], 0) + (np.array(counts) == 0) - 1, 0)
     ends = np.append(forest.depths[1:] == 0, True)
@@ -91,10 +91,10 @@ def boolean_values(forest: Forest) -> Array:
     rules: dict[int, Callable[[list[int]], int]] = {
         BOOLEANS["and"]: min,
         BOOLEANS["or"]: max,
-        BOOLEANS["xor"]: lambda given: sum(given) % 2,
-        BOOLEANS["not"]: lambda given: 1 - given[0],
+        BOOLEANS["xor"]: lambda arguments: sum(arguments) % 2,
+        BOOLEANS["not"]: lambda arguments: 1 - arguments[0],
     }
-    return fold_up(forest, lambda node, word, given: rules[word](given) if given else word)
+    return fold_up(forest, lambda node, word, arguments: rules[word](arguments) if arguments else word)
 
 
 def arithmetic_values(forest: Forest, modulus: int) -> Array:
@@ -105,16 +105,16 @@ def arithmetic_values(forest: Forest, modulus: int) -> Array:
         ARITHMETIC["*"]: operator.mul,
     }
 
-    def value(node: int, word: int, given: list[int]) -> int:
-        return (functools.reduce(rules[word], given) if given else word) % modulus
+    def value(node: int, word: int, arguments: list[int]) -> int:
+        return (functools.reduce(rules[word], arguments) if arguments else word) % modulus
 
     return fold_up(forest, value)
 
 
 def fold_up(forest: Forest, value: Callable[[int, int, list[int]], int]) -> Array:
-    """A number for every node, from its own number, its word and the numbers of its children."""
-    made = [0] * forest.size
+    """A value for every node, computed bottom-up by `value(node, word, values of its children)`."""
+    values = [0] * forest.size
     words, offsets, child = forest.word.tolist(), forest.offsets.tolist(), forest.child.tolist()
     for node in range(forest.size - 1, -1, -1):  # children have higher numbers
-        made[node] = value(node, words[node], [made[c] for c in child[offsets[node] : offsets[node + 1]]])
-    return np.array(made, np.int64)
+        values[node] = value(node, words[node], [values[c] for c in child[offsets[node] : offsets[node + 1]]])
+    return np.array(values, np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,10 @@ from undertow.data.scan import refuse
 from undertow.data.unparse import to_brackets, to_jsonl, to_listops, to_sexpressions
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
+
+# What an .npz file may unpack to: zeros take a thousandth of their size.
+_MOST_BYTES = 1 << 28
+_MOST_TIMES = 100  # the size of the file
 
 
 class MissingFile(DataError, FileNotFoundError):
@@ -75,8 +78,8 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> str:
     """The requested format, or that of the file's suffix."""
-    found = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
-    if found not in FORMATS:
+    known_format = format or ENDINGS.get(Path(path).suffix.removeprefix(".").lower())
+    if known_format not in FORMATS:
         known = ", ".join(FORMATS)
         if format:
             raise DataError(f"unknown tree format {brief(format)}", hint=f"the formats are {known}")
@@ -84,7 +87,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> str:
             f"cannot tell the format from the name {brief(Path(path).name)}",
             hint=f"set format=, or --from or --to on the command line; the formats are {known}",
         )
-    return found
+    return known_format
 
 
 def parse_jsonl(text: str, **options: Any) -> Forest:
@@ -96,7 +99,7 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
         if not line.strip():
             continue
         try:
-            trees.append(json.loads(line))
+            trees.append(json.loads(line, object_pairs_hook=_once))
             from_nested(trees[-1:])
         except (ValueError, RecursionError) as fault:
             problems[number] = f"this is not JSON ({fault})" if isinstance(fault, ValueError) else "it is too deep"
@@ -105,6 +108,15 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
             problems[number] = f"{what} ({fault.hint})" if fault.hint else what
     refuse(problems, text, "each should be a tree")
     return from_nested(trees, **options)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Python would take the last of two values for one key."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+        raise ValueError(f"{brief(twice)} occurs twice in one object")
+    return made
 
 
 def save(forest: Forest, path: str | os.PathLike[str]) -> None:
@@ -123,25 +135,53 @@ def save(forest: Forest, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Forest:
     """Read a file written by `save`. Nothing in it is executed."""
-    try:
-        with open(path, "rb") as file:  # NumPy would leave a broken one open
-            held = np.load(file, allow_pickle=False)
-            arrays = {name: held[name] for name in held.files}
-    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
-        raise _no_forest(path, "it is damaged, or not an .npz file") from None
+    arrays = _arrays(path)
     if missing := [name for name in ("depths", "word", "label", "binary") if name not in arrays]:
         raise _no_forest(path, f"it has no {' and no '.join(map(repr, missing))}")
     try:
         names: dict[str, Any] = {}
         for name in {"vocabulary", "labels"} & arrays.keys():
+            for part in (name, f"{name}.unknown"):
+                if arrays[part].ndim != 1 or arrays[part].dtype.kind != "U":
+                    raise ValueError(f"{part!r} must be a row of strings")
             unknown = arrays[f"{name}.unknown"].tolist()
             names[name] = Vocabulary(tuple(arrays[name].tolist()), unknown[0] if unknown else None)
         fields = {name.removeprefix("field."): a for name, a in arrays.items() if name.startswith("field.")}
-        return Forest.from_depths(
+        for name, values in fields.items():
+            if values.dtype.kind not in "biuf":
+                raise ValueError(f"the field {name!r} must contain numbers, not {values.dtype}")
+        if arrays["binary"].dtype.kind != "b" or arrays["binary"].size != 1:
+            raise ValueError("'binary' must be True or False")
+        forest = Forest.from_depths(
             arrays["depths"], arrays["word"], arrays["label"], fields, bool(arrays["binary"]), **names
         )
-    except (ValueError, KeyError) as fault:
+        for numbers, known in ((forest.word, forest.vocabulary), (forest.label, forest.labels)):
+            if known is not None and numbers.max(initial=-1) >= len(known):
+                raise ValueError(f"{numbers.max()} is out of range: it has names for {len(known)}")
+        return forest
+    except (ValueError, KeyError, SystemError) as fault:  # the last one for characters beyond those that there are
         raise _no_forest(path, str(fault)) from None
+
+
+def _arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The arrays of an .npz file, if they are not absurdly larger than the file."""
+    with open(path, "rb") as file:  # NumPy would leave a broken one open
+        try:
+            with zipfile.ZipFile(file) as entries:
+                size = sum(info.file_size for info in entries.infolist())
+            most = max(_MOST_BYTES, _MOST_TIMES * os.fstat(file.fileno()).st_size)
+            if size > most:
+                raise _no_forest(path, f"its arrays would take {size:,} bytes, more than {most:,}")
+            file.seek(0)
+            held = np.load(file, allow_pickle=False)
+            arrays = {name: held[name] for name in held.files}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):  # NumPy gives what is none as bytes
+                raise ValueError("an entry is not an array")
+            return arrays
+        except DataError:
+            raise
+        except Exception:  # NumPy and zipfile have a dozen ways to say that a file is broken
+            raise _no_forest(path, "it is damaged, or not an .npz file") from None
 
 
 def _no_forest(path: str | os.PathLike[str], why: str) -> DataError:

@@ -32,7 +32,7 @@ _WORDS: dict[str, dict[str, int]] = {
     "But": {"but": 0},
 }  # fmt: skip
 
-# What a phrase may be: a weight, its two parts (or one, which it is then itself), and how its sentiment comes about.
+# The rules of each phrase: a weight, two parts (or one, which then replaces it), and how sentiment is computed.
 _RULES: dict[str, tuple[tuple[int, tuple[str, ...], str], ...]] = {
     "S": ((6, ("NP", "VP"), "sum"), (1, ("S", "AndS"), "sum"), (1, ("S", "ButS"), "right")),
     "AndS": ((1, ("And", "S"), "right"),),
@@ -43,7 +43,7 @@ _RULES: dict[str, tuple[tuple[int, tuple[str, ...], str], ...]] = {
     "Thing": ((1, ("Article", "Verdict"), "right"), (1, ("Not", "Thing"), "not")),
     "AP": ((4, ("Adj",), ""), (1, ("Very", "AP"), "very"), (1, ("Not", "AP"), "not")),
 }
-_DEEPEST = 12  # from there on, phrases are as short as they can be
+_DEEPEST = 12  # below this depth, phrases are as short as they can be
 
 
 def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Forest:
@@ -53,7 +53,7 @@ def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Fo
     np.True_
     """
     check_whole("trees", trees, 0)
-    check_whole("seed", seed)
+    check_whole("seed", seed, 0)
     check_whole("max_depth", max_depth, 0)
     source = random.Random(seed)
     nodes = [node for _ in range(trees) for node in _sentence(source, max_depth)]
@@ -73,26 +73,26 @@ class _Phrase:
 
 def _sentence(source: random.Random, max_depth: int) -> list[_Phrase]:
     """The nodes of one sentence in preorder."""
-    made: list[_Phrase] = []
+    phrases: list[_Phrase] = []
     stack = [("S", 0)]
     while stack:
         symbol, depth = stack.pop()
         if symbol in _WORDS:
             word = source.choice(list(_WORDS[symbol]))
-            made.append(_Phrase(depth, word, "", _WORDS[symbol][word]))
+            phrases.append(_Phrase(depth, word, "", _WORDS[symbol][word]))
             continue
         rules = _RULES[symbol] if depth < max_depth else _RULES[symbol][:1]
         (_, parts, rule) = source.choices(rules, [weight for weight, _, _ in rules])[0]
         if len(parts) == 1:
             stack.append((parts[0], depth))
             continue
-        made.append(_Phrase(depth, "", rule))
+        phrases.append(_Phrase(depth, "", rule))
         stack += [(part, depth + 1) for part in reversed(parts)]
-    waiting: list[_Phrase] = []  # from the right: what is below a node is there before it
-    for node in reversed(made):
+    waiting: list[_Phrase] = []  # bottom-up, since children come after their parent
+    for node in reversed(phrases):
         if node.rule:
             left, right = waiting.pop().score, waiting.pop().score
             scores = {"sum": left + right, "right": right, "not": -right, "very": 2 * right}
             node.score = max(-2, min(2, scores[node.rule]))
         waiting.append(node)
-    return made
+    return phrases

@@ -47,8 +47,8 @@ class Forest:
     child: Any  # i32 [nodes - trees]
     roots: Any  # i32 [trees]
     sides: tuple[Any, Any] | None  # `left` and `right`, if every node has two children or none
-    fields: Mapping[str, Any] = field(default_factory=dict)  # anything else that nodes have: [nodes, ...]
-    vocabulary: Vocabulary | None = None  # the words, for people
+    fields: Mapping[str, Any] = field(default_factory=dict)  # further values of nodes: [nodes, ...]
+    vocabulary: Vocabulary | None = None  # the words, for display
     labels: Vocabulary | None = None  # the names of the labels, if they have names
 
     @classmethod
@@ -103,7 +103,7 @@ class Forest:
             labels=labels,
         )
 
-    # -- what a recursive function asks ----------------------------------------------------------------------
+    # -- for recursive functions ----------------------------------------------------------------------------
 
     @property
     def left(self) -> Any:
@@ -208,11 +208,11 @@ class Forest:
     __undertow_alone__ = functools.cached_property(select.alone)
     depths = functools.cached_property(select.depths)
 
-    # -- to look at --------------------------------------------------------------------------------------------
+    # -- display ----------------------------------------------------------------------------------------------
 
     def text(self, most: int = 10) -> str:
         """The first trees drawn as text, for terminals."""
-        from undertow.data.picture import text  # who only computes needs no pictures
+        from undertow.data.picture import text  # imported only to draw
 
         return text(self, most)
 
@@ -248,13 +248,21 @@ class Forest:
     # -- as a container (see undertow.frontend.values.tree) -----------------------------------------------------------
 
     def __undertow_parts__(self) -> tuple[Token, list[Any]]:
-        # What is for people only is no part of the structure: another vocabulary is no reason to capture again.
-        held = [self.word, self.label, self.offsets, self.child, self.roots, *(self.sides or ()), *self.fields.values()]
-        return _token(self.is_binary, tuple(self.fields)), held
+        # Names for display are no part of the structure: with another vocabulary, nothing is captured again.
+        arrays = [
+            self.word,
+            self.label,
+            self.offsets,
+            self.child,
+            self.roots,
+            *(self.sides or ()),
+            *self.fields.values(),
+        ]
+        return _token(self.is_binary, tuple(self.fields)), arrays
 
     @staticmethod
     def __undertow_token__(known: Sequence[Any]) -> Token:
-        """The token that a file describes; a ValueError if there can be none."""
+        """The token that a saved file describes; a ValueError if it is malformed."""
         is_binary, names = known
         if type(is_binary) is not bool or type(names) is not list or len(set(names)) != len(names):
             raise ValueError(known)
@@ -272,7 +280,7 @@ class Forest:
 
     @classmethod
     def __undertow_types__(cls, known: Any) -> list[Any]:
-        """No number of nodes or trees is part of the signature; `declared` says what this is for."""
+        """Numbers of nodes and trees are not part of the signature (see `frontend/trace/declared.py`)."""
         is_binary, names = known
         return [OPEN_ROWS] * (len(_ARRAYS) + 2 * is_binary + len(names))
 

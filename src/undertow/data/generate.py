@@ -48,13 +48,13 @@ def listops(
 
     Rules and defaults are those of Nangia and Bowman 2018: an argument is an expression with this chance, else a
     digit; operators have 2 to `max_args` arguments and nest `max_depth` deep. `binary=True` gives the trees that the
-    published data has, in which operators are applied to one argument at a time; `distinct=True` repeats no tree,
-    as there: without it, many short trees of a test set also occur in the training set.
+    published data has, in which operators are applied to one argument at a time; `distinct=True`, as there, repeats
+    no tree: otherwise many short trees of a test set also occur in the training set.
     """
     check_whole("max_args", max_args, 2)
     kinds, rules = [(LISTOPS[name], 2, max_args) for name in _known(operators, LISTOPS_OPERATORS)], (chance, max_depth)
     forest = _grown(trees, seed, lambda r: r.randrange(10), kinds, *rules, max_nodes, LISTOPS, False, distinct)
-    if distinct:  # short ones are made first, and then never again: without this, parts would not be alike
+    if distinct:  # short trees run out early: shuffled, so that splits are alike
         forest = forest.batch(random.Random(seed).sample(range(trees), trees))
     forest = replace(forest, label=listops_values(forest).astype(np.int32))
     return parse_listops(to_listops(forest), binary=True) if binary else forest
@@ -104,9 +104,9 @@ def _grown(
     binary: bool,
     distinct: bool = False,
 ) -> Forest:
-    """Expressions whose root is an operator; each argument is an expression with that chance."""
+    """Expressions whose root is an operator; each argument is an expression with probability `chance`."""
     check_whole("trees", trees, 0)
-    check_whole("seed", seed)
+    check_whole("seed", seed, 0)  # Python's generator takes -1 for 1
     check_whole("max_depth", max_depth, 1)
     if max_nodes is not None:
         check_whole("max_nodes", max_nodes, 1)

@@ -42,7 +42,7 @@ def from_nested(
         raise DataError(f"{brief(trees)} is not a list of trees", hint="write from_nested([tree]), even for one tree")
     if isinstance(trees, Forest):
         raise DataError(f"{trees!r} is already a forest", hint="use it as it is")
-    # A tuple may be a tree that somebody forgot to put into a list: each of its parts would be a tree of its own.
+    # A tuple may be a tree that was not put into a list: each of its children would become a tree.
     if isinstance(trees, (tuple, Mapping)) or callable(getattr(trees, "label", None)):
         hint = "write from_nested([tree]), even for one tree; if a tuple holds several, from_nested(list(trees))"
         raise DataError(f"{brief(trees)} is one tree, not a list of trees", hint=hint)
@@ -65,14 +65,14 @@ def from_nested(
                 open_now.add(id(value))
                 stack.append((id(value), -1))
                 stack += [(child, depth + 1) for child in reversed(below)]
-            for name, held in others.items():
-                fields.setdefault(name, {})[len(depths)] = held
+            for name, entry in others.items():
+                fields.setdefault(name, {})[len(depths)] = entry
             depths.append(depth)
             words.append(word)
             names.append(label)
     word_numbers, known = _numbers(words, vocabulary_of(vocabulary, "vocabulary", UNKNOWN), "word", min_count)
     label_numbers, known_labels = _numbers(names, vocabulary_of(labels, "labels", None), "label", 1)
-    columns = {name: _field(name, held, len(depths)) for name, held in fields.items()}
+    columns = {name: _field(name, values, len(depths)) for name, values in fields.items()}
     return Forest.from_depths(depths, word_numbers, label_numbers, columns, binary, known, known_labels)
 
 
@@ -83,15 +83,15 @@ def to_nested(forest: Forest, form: str = "tuples") -> list[Any]:
     """
     if form not in ("tuples", "dicts"):
         raise DataError(f"form={brief(form)}", hint='write form="tuples" or form="dicts"')
-    made: list[Any] = [None] * forest.size
+    values: list[Any] = [None] * forest.size
     offsets, child = forest.offsets.tolist(), forest.child.tolist()
-    for node in range(forest.size - 1, -1, -1):  # children have higher numbers, so they are there before
-        below = [made[c] for c in child[offsets[node] : offsets[node + 1]]]
+    for node in range(forest.size - 1, -1, -1):  # children have higher numbers, so they are done first
+        below = [values[c] for c in child[offsets[node] : offsets[node + 1]]]
         if form == "dicts":
-            made[node] = _dict(forest, node, below)
+            values[node] = _dict(forest, node, below)
         else:
-            made[node] = tuple(below) if below else name_of(forest.word[node], forest.vocabulary)
-    return [made[root] for root in forest.roots.tolist()]
+            values[node] = tuple(below) if below else name_of(forest.word[node], forest.vocabulary)
+    return [values[root] for root in forest.roots.tolist()]
 
 
 def name_of(number: int, names: Vocabulary | None) -> Any:
@@ -100,13 +100,13 @@ def name_of(number: int, names: Vocabulary | None) -> Any:
 
 
 def _dict(forest: Forest, node: int, below: list[Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     if forest.word[node] >= 0:
-        made["word"] = name_of(forest.word[node], forest.vocabulary)
+        entries["word"] = name_of(forest.word[node], forest.vocabulary)
     if forest.label[node] >= 0:
-        made["label"] = name_of(forest.label[node], forest.labels)
-    made |= {name: values[node].tolist() for name, values in forest.fields.items()}
-    return {**made, "children": below} if below else made
+        entries["label"] = name_of(forest.label[node], forest.labels)
+    entries |= {name: values[node].tolist() for name, values in forest.fields.items()}
+    return {**entries, "children": below} if below else entries
 
 
 def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]]:
@@ -114,7 +114,7 @@ def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]
     if isinstance(value, str) or _is_number(value):
         return value, None, [], {}
     if callable(getattr(value, "label", None)):
-        below = list(value)
+        below = _children(value, tree)
         if len(below) == 1 and isinstance(below[0], str):  # (NN dog) is one node, as in brackets
             return below[0], value.label(), [], {}
         return None, value.label(), below, {}
@@ -129,12 +129,21 @@ def _node(value: Any, tree: int) -> tuple[Any, Any, list[Any], Mapping[str, Any]
             f"{brief(value)} in tree {tree} is not a valid node",
             hint="a node is a word, a word number, a tuple, list, dict or dataclass",
         )
-    below = list(value.get("children") or ())
+    below = [] if value.get("children") is None else _children(value["children"], tree)
     sides = [value[side] for side in ("left", "right") if value.get(side) is not None]
     if below and sides:
         raise DataError(f"a node of tree {tree} has both `children` and `left` or `right`", hint="use one or the other")
-    others = {name: held for name, held in value.items() if name not in _OWN and held is not None}
+    others = {name: entry for name, entry in value.items() if name not in _OWN and entry is not None}
     return value.get("word"), value.get("label"), below or sides, others
+
+
+def _children(value: Any, tree: int) -> list[Any]:
+    """The children of a node. Words are iterable too, letter by letter, and dicts key by key."""
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        return list(value)
+    raise DataError(
+        f"the children of a node of tree {tree} are {brief(value)}", hint="they must be a list of nodes, as in [node]"
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -142,40 +151,40 @@ def _is_number(value: Any) -> bool:
 
 
 def _numbers(
-    found: list[Any], names: Vocabulary | None, what: str, min_count: int
+    items: list[Any], names: Vocabulary | None, what: str, min_count: int
 ) -> tuple[list[int], Vocabulary | None]:
     """Words or labels as numbers, -1 for None, and their names."""
-    given = [item for item in found if item is not None]
-    if all(map(_is_number, given)):
-        for item in given:
+    present = [item for item in items if item is not None]
+    if all(map(_is_number, present)):
+        for item in present:
             if not -1 <= item < 2**31:
                 hint = f"{what} numbers have 32 bits and count from 0; -1 means no {what}"
                 raise DataError(f"{item} is not a valid {what}", hint=hint)
-        return [-1 if item is None else int(item) for item in found], names
-    for item in given:
+        return [-1 if item is None else int(item) for item in items], names
+    for item in present:
         if not (isinstance(item, str) or _is_number(item)):
             raise DataError(f"{brief(item)} is not a valid {what}", hint="use a string or an integer")
-    for item in given:
+    for item in present:
         if not isinstance(item, str):
             raise DataError(
                 f"{brief(item)} is a {what}, but other {what}s are strings",
                 hint=f"use strings for all {what}s, or numbers for all",
             )
     if names is None:
-        names = Vocabulary.of(given, min_count, unknown=None if what == "label" else UNKNOWN)
-    return [-1 if item is None else names[item] for item in found], names
+        names = Vocabulary.of(present, min_count, unknown=None if what == "label" else UNKNOWN)
+    return [-1 if item is None else names[item] for item in items], names
 
 
-def _field(name: str, held: dict[int, Any], count: int) -> Any:
+def _field(name: str, values: dict[int, Any], count: int) -> Any:
     """The values of a field, one for each node; zeros where a node has none."""
     try:
-        rows = np.array(list(held.values()))
+        rows = np.array(list(values.values()))
         if rows.dtype.kind not in "biuf":
             raise ValueError
     except ValueError:
         near = difflib.get_close_matches(name, _OWN, 1)
         hint = f"did you mean `{near[0]}`?" if near else f"remove it; nodes have {', '.join(f'`{o}`' for o in _OWN)}"
         raise DataError(f"the field {name!r} must contain numbers, or arrays of one shape", hint=hint) from None
-    made = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    made[list(held)] = rows
-    return made
+    column = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    column[list(values)] = rows
+    return column

@@ -25,8 +25,8 @@ from undertow.data.vocabulary import UNKNOWN, Vocabulary, vocabulary_of
 from undertow.errors import DataError, brief
 
 Array = npt.NDArray[Any]
-NO_LABEL = "-1"  # how brackets say that a node has no label
-NO_WORD = "_"  # how S-expressions say that a node has no word
+NO_LABEL = "-1"  # in brackets: no label
+NO_WORD = "_"  # in S-expressions: no word
 _NO_PARENTHESES = str.maketrans("", "", "()")
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 
@@ -42,7 +42,7 @@ def parse_brackets(
     """Trees in Penn Treebank brackets; the Stanford Sentiment Treebank has one per line.
 
     `(label word)` is a leaf and `(label child child ...)` an inner node. Words are looked up in `vocabulary` (a list of
-    words works too, with `<unk>` before them), or form a new one of those that occur `min_count` times. Labels are
+    words works too, with `<unk>` put first), or words that occur `min_count` times form a new one. Labels are
     integers if all of them look like integers, else names; `labels=int`, `labels=str` or the names themselves,
     `labels=["neg", "pos"]`, force one. Integers count from 0; -1 means no label. Every bad line is
     reported, all in one error.
@@ -127,7 +127,7 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
         elif pair != [""] and not pair[-1].translate(_NO_PARENTHESES).strip():
             problems[number] = "there is no expression"
     bodies = "\n".join("" if n in problems else pair[-1] for n, pair in enumerate(pairs, 1))
-    # Without the parentheses, which only say how to read it in pairs, an expression is what its square brackets hold.
+    # Round brackets only give the binary form: the n-ary expression is that of the square brackets.
     plain = bodies.translate(str.maketrans("[]", "()", "()"))
     tokens, worse = by_line(scan(plain))
     problems |= {number: why.replace("`)`", "`]`") for number, why in worse.items()}
@@ -140,7 +140,7 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
         in_pairs = "\n".join(piece if "(" in piece else "" for piece in pieces.split("\n"))
         for number, why in by_line(scan(in_pairs))[1].items():
             problems.setdefault(number, why if ")" in why else "expected pairs in parentheses")
-    # The values of good lines are looked at although others are bad: all that is wrong is told at once.
+    # Values of good lines are checked even if others are bad, so that one error reports everything.
     good = [number for number, pair in enumerate(pairs, 1) if pair != [""] and number not in problems]
     rest = plain.split("\n")
     forest = parse_sexpressions("\n".join(rest[number - 1] for number in good), LISTOPS, binary=False, per_line=True)
@@ -161,13 +161,13 @@ def parse_listops(text: str, binary: bool = False) -> Forest:
     label = np.where((paired.word >= 0) & (paired.word < 10), paired.word, -1)
     closes = np.flatnonzero((paired.right >= 0) & (paired.word[paired.right] == LISTOPS["]"]))
     inner = values[forest.word >= 10]
-    # Both number whole expressions by where they begin: the outermost of those that begin together comes first.
+    # Both forms number expressions by where they begin, the outermost first where several begin together.
     label[closes] = inner
     return replace(paired, label=label)
 
 
 def _misplaced(tokens: Tokens) -> Array:
-    """The lines where an operator is not the first in a bracket, or a digit is, or an operator has no arguments."""
+    """Lines in which a bracket does not begin with an operator, an operator stands elsewhere, or has no arguments."""
     is_head = (tokens.kind == ATOM) & (np.r_[CLOSE, tokens.kind[:-1]] == OPEN)
     digits = np.zeros(len(tokens.kind), bool)
     digits[tokens.kind == ATOM] = [len(atom) == 1 and atom.isdecimal() for atom in tokens.atoms]
@@ -179,7 +179,7 @@ def _misplaced(tokens: Tokens) -> Array:
     return lines
 
 
-# -- what the readers share ------------------------------------------------------------------------------------------
+# -- shared by the readers -------------------------------------------------------------------------------------------
 
 _TREE = "each should be a tree"
 _PART = "all brackets should belong to trees"
@@ -206,7 +206,7 @@ def _note(problems: dict[int, str], lines: Array, why: str) -> None:
 def _label_numbers(
     atoms: list[str], labels: Vocabulary | Sequence[str] | type | None
 ) -> tuple[dict[str, int], Vocabulary | None]:
-    """The number of each label that occurs and is one, and the names of labels if they have any."""
+    """The number of each distinct label, and the names of labels if they have names."""
     kinds = dict.fromkeys(atoms)
     if labels is None:
         labels = int if all(_INTEGER.fullmatch(atom) for atom in kinds) else str
@@ -226,7 +226,7 @@ def _label_numbers(
 
 
 def _without_empty_tops(label: Array, word: Array, depth: Array, is_bracket: Array) -> tuple[Array, Array, Array]:
-    """The same nodes without brackets around a whole tree that say nothing: `( (S ...) )` is `(S ...)`."""
+    """The same nodes without an empty bracket around a whole tree: `( (S ...) )` becomes `(S ...)`."""
     if len(depth) == 0:
         return label, word, depth
     is_root = depth == 0

@@ -20,14 +20,14 @@ from undertow.data.forest import Forest
 from undertow.data.nested import name_of
 from undertow.errors import DataError
 
-_SIZE, _SMALL = 12, 10  # of letters
-_ADVANCE = 0.602  # the width of a letter of a monospaced font, in sizes
+_SIZE, _SMALL = 12, 10  # font sizes
+_ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
 _HIGH, _LEVEL, _GAP, _EDGE = 24.0, 52.0, 10.0, 16.0
-_LONGEST = 24  # letters of a word
-_DEEPEST = 60  # levels that are drawn with letters: every line has a sign for each level above it
-_MOST_NODES = 2000  # of a picture: no page shows more, and no reader either
+_LONGEST = 24  # letters of a word; the rest is cut
+_DEEPEST = 60  # levels drawn as text: every line is indented by its depth
+_MOST_NODES = 2000  # in a picture; more cannot be read
 
-# From the lowest label to the highest; between them, colours are mixed.
+# From the lowest label to the highest; colours in between are interpolated.
 _SCALE = ((0xF4, 0xB4, 0xA6), (0xF3, 0xF1, 0xEC), (0xA9, 0xD6, 0xA5))
 _PALETTE = ("#d9e9fb", "#ffedbd", "#e6dcfb", "#d2efea", "#f8dcf0", "#fde3d3", "#e3edc8", "#d7dce3")
 _PLAIN = "#ffffff"
@@ -56,9 +56,9 @@ def text(forest: Forest, most: int = 10) -> str:
 
 
 def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, str]]:
-    """The lines of one tree, each with its node; those below a branch that is cut have one line, and no node."""
+    """The lines of one tree, each with its node; nodes below a cut branch share one line, whose node is None."""
     depths = forest.depths[root:end].tolist()
-    # Has a node a younger sibling? From the right: yes if one of its depth came since one less deep did.
+    # Does a node have a next sibling? Scanning backwards: yes if one of its depth came after the last shallower one.
     has_next = [False] * len(depths)
     seen: list[bool] = []
     for at in range(len(depths) - 1, -1, -1):
@@ -67,7 +67,7 @@ def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, 
         del seen[depth + 1 :]
         seen += [False] * (depth + 1 - len(seen))
         seen[depth] = True
-    before: list[str] = []  # what stands below each node on the way down
+    before: list[str] = []  # the indentation below each ancestor
     for at, depth in enumerate(depths):
         if depth > _DEEPEST:
             if depths[at - 1] == _DEEPEST:
@@ -84,7 +84,7 @@ def lines_of(forest: Forest, root: int, end: int) -> Iterator[tuple[int | None, 
 
 
 def escape(shown: str) -> str:
-    """As XML has it: letters that no XML may hold become the sign for what cannot be shown."""
+    """Text escaped for XML; characters that XML forbids become U+FFFD."""
     return saxutils.escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", shown))
 
 
@@ -123,7 +123,7 @@ def svg(forest: Forest, most: int = 6) -> str:
 
 
 def _placed(forest: Forest, root: int, end: int, top: float) -> tuple[list[_Box], float]:
-    """Where the nodes of a tree are: leaves side by side in order, every other node over the middle of its children."""
+    """Positions of the nodes of a tree: leaves side by side, inner nodes centred over their children."""
     depths = forest.depths[root:end].tolist()
     letters = [len(_clip(*_names(forest, root + at))) for at in range(len(depths))]
     own = [max(_HIGH, count * _SIZE * _ADVANCE + 14) for count in letters]
@@ -132,7 +132,7 @@ def _placed(forest: Forest, root: int, end: int, top: float) -> tuple[list[_Box]
         [c - root for c in child[offsets[root + at] : offsets[root + at + 1]].tolist() if c < end]
         for at in range(len(depths))
     ]
-    room = list(own)  # the width that a node and all below it take
+    room = list(own)  # the width of a subtree
     for at in range(len(depths) - 1, -1, -1):
         if below[at]:
             room[at] = max(own[at], sum(room[c] for c in below[at]) + _GAP * (len(below[at]) - 1))
@@ -176,13 +176,13 @@ def _names(forest: Forest, node: int) -> tuple[Any, Any]:
 
 
 def _clip(*names: object) -> str:
-    """The first of these that there is, not too long."""
+    """The first of these that is not None, cut to a maximum length."""
     letters = str(next((name for name in names if name is not None), ""))
     return letters if len(letters) <= _LONGEST else letters[: _LONGEST - 1] + "…"
 
 
 def _fill(label: int, highest: int, has_names: bool) -> str:
-    """The colour of a label: names have one each, numbers lie on a scale."""
+    """The colour of a label: names get one each, numbers lie on a scale."""
     if label < 0:
         return _PLAIN
     if has_names:

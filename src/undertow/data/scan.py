@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 OPEN, CLOSE, ATOM = 1, 2, 3
 OUTSIDE = "text outside the brackets"
 _ATOMS = re.compile(r"[^ \t\n\r\f\v()]+")
-_KINDS = np.zeros(128, np.int8)  # of the first 128 characters; the others are parts of atoms
+_KINDS = np.zeros(128, np.int8)  # by character code below 128; all other characters belong to atoms
 _KINDS[:] = ATOM
 _KINDS[[9, 10, 11, 12, 13, 32]] = 0
 _KINDS[ord("(")], _KINDS[ord(")")] = OPEN, CLOSE
@@ -57,7 +57,7 @@ def scan(text: str) -> Tokens:
 
 
 def refuse(problems: dict[int, str], text: str, what: str) -> None:
-    """One error for all bad lines, each by its number; `what` says what lines should be."""
+    """One error for all bad lines, by number; `what` says what a line should be."""
     if not problems:
         return
     lines = text.split("\n")
@@ -74,26 +74,26 @@ def refuse(problems: dict[int, str], text: str, what: str) -> None:
     raise fault
 
 
-_MOST = 20  # bad lines that are shown with what is wrong
+_MOST = 20  # bad lines that are explained one by one
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Numbers in order, runs of them as ranges.
+    """Sorted numbers as text, with runs as ranges.
 
     >>> _ranges([1, 2, 3, 7, 9, 10])
     '1-3, 7, 9-10'
     """
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+            ranges.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def is_line_by_line(tokens: Tokens) -> bool:
-    """Does the first line that has anything on it hold whole trees? Then, each line is a tree of its own."""
+    """Does the first non-empty line hold whole trees? Then every line is read on its own."""
     if len(tokens.kind) == 0:
         return True
     first = tokens.line == tokens.line[0]
@@ -101,7 +101,7 @@ def is_line_by_line(tokens: Tokens) -> bool:
 
 
 def by_line(tokens: Tokens, atoms_are_trees: bool = True) -> tuple[Tokens, dict[int, str]]:
-    """The same tokens with each line counted from depth 0 on, and which lines do not balance."""
+    """The same tokens with depths counted from 0 in each line, and the lines that do not balance."""
     problems: dict[int, str] = {}
     if len(tokens.kind) == 0:
         return tokens, problems
@@ -129,7 +129,7 @@ def by_line(tokens: Tokens, atoms_are_trees: bool = True) -> tuple[Tokens, dict[
 
 
 def by_tree(tokens: Tokens) -> dict[int, str]:
-    """What does not balance where trees go over many lines."""
+    """The lines of unbalanced brackets, where a tree may span several lines."""
     problems: dict[int, str] = {}
     early = np.flatnonzero(tokens.depth < 0)
     if len(early):

@@ -1,6 +1,6 @@
 """Selecting trees of a forest: batches, shuffles, splits; renumbered words; parents and depths. Vectorized throughout.
 
-A forest keeps its trees one after the other, so what is below a root is a range, and a batch is a few gathers.
+A forest stores its trees one after the other, so each tree is a range of nodes, and a batch is a few gathers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Alone = tuple[list[tuple[int, int]], Array, Array, tuple[Array, Array] | None]
 
 
 def batch(forest: Forest, indices: Any) -> Forest:
-    """A forest of some trees, in the order of their numbers."""
+    """A forest of the trees with these numbers, in this order."""
     if type(indices) is list and _are_neighbours(indices, len(forest)):
         return _neighbours(forest, indices[0], indices[-1])
     chosen = _numbers(indices, len(forest))
@@ -39,7 +39,7 @@ def batch(forest: Forest, indices: Any) -> Forest:
     shift = shifts.repeat(sizes)  # for each node, how far it moves towards the front
     nodes = np.arange(total, dtype=np.int32)
     nodes += shift
-    # A tree has one edge less than nodes, so tree t begins at edge starts[t] - t.
+    # A tree has one edge fewer than nodes, so tree t begins at edge starts[t] - t.
     places = np.arange(len(chosen), dtype=np.int32)
     edge_shifts = shifts - chosen + places
     edge_sizes = sizes - 1
@@ -71,14 +71,14 @@ def _with_edges(
 
 
 def _are_neighbours(indices: list[Any], count: int) -> bool:
-    """Are these the numbers of trees that follow each other? Small batches are made often: this makes no array."""
+    """Are these consecutive numbers? Allocates no array, since small batches are made often."""
     if not indices or set(map(type, indices)) != {int} or not 0 <= indices[0] <= indices[-1] < count:
         return False
     return indices == list(range(indices[0], indices[-1] + 1))
 
 
 def _neighbours(forest: Forest, first: int, last: int) -> Forest:
-    """The trees from one number to another: ranges, all moved by the same step. Several times as fast as gathers."""
+    """A range of consecutive trees, as slices shifted by a constant: several times faster than gathers."""
     if first == last:
         return _one(forest, first)
     start, stop = int(forest.roots[first]), int(forest.ends[last])
@@ -95,7 +95,7 @@ def _neighbours(forest: Forest, first: int, last: int) -> Forest:
 
 
 def _one(forest: Forest, number: int) -> Forest:
-    """One tree: parts of arrays in which every tree is numbered from 0. Training one by one makes many of these."""
+    """One tree, as slices of arrays in which every tree is numbered from 0: fast, for training tree by tree."""
     spans, offsets, child, sides = forest.__undertow_alone__
     start, stop = spans[number]
     return type(forest)(
@@ -112,7 +112,7 @@ def _one(forest: Forest, number: int) -> Forest:
 
 
 def alone(forest: Forest) -> Alone:
-    """Where each tree begins and ends; offsets, children and sides as they are in a forest of one tree."""
+    """Where each tree begins and ends, and offsets, children and sides numbered from 0 in each tree."""
     starts, ends = forest.roots, forest.ends
     sizes = ends - starts
     shift = starts.repeat(sizes)
@@ -137,14 +137,14 @@ def batches(forest: Forest, size: int, seed: int | None, drop_last: bool) -> Ite
 
 
 def split(forest: Forest, parts: Sequence[float], seed: int | None) -> tuple[Forest, ...]:
-    """Disjoint forests; what the parts leave is one more."""
+    """Disjoint forests with these fractions of the trees; the rest is one more."""
     if not parts or not all(map(is_part, parts)) or sum(parts) > 1 + 1e-9:
         raise DataError(
             f"a forest cannot be split into the parts {brief(parts)}", hint="write split(0.8, 0.1): the rest is 0.1"
         )
     order = _order(forest, seed)
     cuts = np.minimum(np.round(np.cumsum(parts) * len(forest)).astype(int), len(forest))
-    return tuple(batch(forest, some) for some in np.split(order, cuts))
+    return tuple(batch(forest, numbers) for numbers in np.split(order, cuts))
 
 
 def join(parts: Sequence[Forest]) -> Forest:
@@ -179,9 +179,9 @@ def with_vocabulary(forest: Forest, vocabulary: Vocabulary) -> Forest:
 
 
 def renumbered(numbers: Array, old: Vocabulary, new: Vocabulary) -> Array:
-    """The numbers of the same names in another vocabulary; -1 stays. Only names that occur must be there."""
+    """The same names, numbered by another vocabulary; -1 stays. Only names that occur must be in it."""
     used = np.unique(numbers[numbers >= 0])
-    table = np.full(len(old) + 1, -1, np.int32)  # the last one is found by -1
+    table = np.full(len(old) + 1, -1, np.int32)  # index -1, no word, gives -1
     table[used] = new.ids(old.word(number) for number in used.tolist())
     return table[numbers]
 
@@ -199,7 +199,7 @@ def _order(forest: Forest, seed: int | None) -> Array:
 def parents(level: Array) -> Array:
     """The parent of each node, -1 for roots, from the depths in preorder.
 
-    It is the last node before that is one less deep.
+    It is the last earlier node that is one level higher.
 
     >>> parents(np.array([0, 1, 1, 2, 2, 0]))
     array([-1,  0,  0,  2,  2, -1])
@@ -207,7 +207,7 @@ def parents(level: Array) -> Array:
     count = len(level)
     if count == 0:
         return np.zeros(0, np.int64)
-    keys = level.astype(np.int64) * count + np.arange(count)  # level by level, in preorder on each
+    keys = level.astype(np.int64) * count + np.arange(count)  # level by level, each in preorder
     order = np.argsort(keys, kind="stable")
     before = np.searchsorted(keys[order], keys - count) - 1
     return np.where(level == 0, -1, order[before])
@@ -221,17 +221,17 @@ def first_odd(counts: Array, roots: Array) -> str:
 
 
 def depths(forest: Forest) -> Array:
-    """The depth of every node below its root; in a few rounds, each of which looks twice as far up."""
+    """The depth of every node below its root, by pointer jumping: each round looks twice as far up."""
     above = np.full(forest.size, -1, np.int64)
     above[forest.child] = np.arange(forest.size).repeat(np.diff(forest.offsets))
-    found = (above >= 0).astype(np.int32)
+    depth = (above >= 0).astype(np.int32)
     open_nodes = np.flatnonzero(above >= 0)
     while len(open_nodes):
         further = above[open_nodes]
-        found[open_nodes] += found[further]
+        depth[open_nodes] += depth[further]
         above[open_nodes] = above[further]
         open_nodes = open_nodes[above[open_nodes] >= 0]
-    return found
+    return depth
 
 
 def _numbers(indices: Any, count: int) -> Array:

@@ -51,7 +51,7 @@ def to_jsonl(forest: Forest) -> str:
 
 
 def _closed(forest: Forest, heads: list[str], is_open: Any) -> str:
-    """What stands for each node in preorder, with spaces, newlines and closing brackets between them."""
+    """The heads of all nodes in preorder, joined by spaces, newlines and closing brackets."""
     if forest.size == 0:
         return ""
     following = np.append(forest.depths[1:], 0)

@@ -30,7 +30,7 @@ class Vocabulary:
     """Words, numbered from 0. One of them may represent all unknown words."""
 
     words: tuple[str, ...]
-    unknown: str | None = UNKNOWN  # None: a word that is not there is an error
+    unknown: str | None = UNKNOWN  # None: a missing word is an error
 
     def __post_init__(self) -> None:
         words = tuple(self.words)
@@ -55,8 +55,8 @@ class Vocabulary:
         counts = Counter(words)
         if unknown is not None:
             counts.pop(unknown, None)
-        kept = [word for word, count in counts.most_common() if count >= min_count]
-        return cls(tuple(kept if size is None else kept[:size]), unknown)
+        frequent = [word for word, count in counts.most_common() if count >= min_count]
+        return cls(tuple(frequent if size is None else frequent[:size]), unknown)
 
     @functools.cached_property
     def numbers(self) -> dict[str, int]:
@@ -74,9 +74,9 @@ class Vocabulary:
 
     def __getitem__(self, word: str) -> int:
         """The number of a word; that of the unknown word if it is missing."""
-        found = self.numbers.get(word)
-        if found is not None:
-            return found
+        number = self.numbers.get(word)
+        if number is not None:
+            return number
         if self.unknown is None:
             raise DataError(
                 f"{brief(word)} is not in the vocabulary",
@@ -114,7 +114,10 @@ class Vocabulary:
     @classmethod
     def load(cls, path: str | os.PathLike[str], unknown: str | None = UNKNOWN) -> Vocabulary:
         """Read a file written by `save`. `unknown` names the unknown word, if the file has it."""
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        try:
+            lines = Path(path).read_text(encoding="utf-8").split("\n")
+        except UnicodeDecodeError as fault:
+            raise DataError(f"{os.fspath(path)!r} is not UTF-8 text: {fault}", hint="convert the file first") from None
         words = tuple(lines[:-1] if lines[-1] == "" else lines)
         return cls(words, unknown if unknown in words else None)
 
@@ -122,10 +125,10 @@ class Vocabulary:
         return f"<Vocabulary: {len(self)} words{'' if self.unknown is None else f', {self.unknown} for others'}>"
 
 
-def vocabulary_of(given: Vocabulary | Sequence[str] | None, name: str, unknown: str | None) -> Vocabulary | None:
-    """What readers take as names of words or labels: a vocabulary, or a list of them."""
-    if given is None or isinstance(given, Vocabulary):
-        return given
-    if isinstance(given, (list, tuple)) and all(isinstance(word, str) for word in given):
-        return Vocabulary(tuple(given), unknown)
-    raise DataError(f"invalid {name}={brief(given)}", hint="pass a Vocabulary, or a list of strings")
+def vocabulary_of(names: Vocabulary | Sequence[str] | None, name: str, unknown: str | None) -> Vocabulary | None:
+    """The names of words or labels as readers accept them: a vocabulary, or a list of strings."""
+    if names is None or isinstance(names, Vocabulary):
+        return names
+    if isinstance(names, (list, tuple)) and all(isinstance(word, str) for word in names):
+        return Vocabulary(tuple(names), unknown)
+    raise DataError(f"invalid {name}={brief(names)}", hint="pass a Vocabulary, or a list of strings")

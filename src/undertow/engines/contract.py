@@ -6,9 +6,10 @@ A plan is immutable and holds no state of a run, so a run that fails or is inter
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,12 +19,60 @@ from undertow.ir.trace import Event, Tag
 
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
-State = MutableMapping[str, Result]  # the values of variables, by the names that the graph knows them by
+State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
+
+
+class _Range(NamedTuple):
+    """The numbers that an option may be."""
+
+    least: int
+    most: int
+    hint: str
+    kind: type[int] | type[float] = int
+
+    def checked(self, name: str, value: Any) -> int | float:
+        """The number as Python's own."""
+        kinds = (int, np.integer) if self.kind is int else (int, float, np.integer, np.floating)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            wanted = "an integer" if self.kind is int else "a number of seconds"
+            raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
+        if self.kind is float and value == float("inf"):
+            return float(value)  # no limit
+        if not self.least <= value <= self.most:  # nan too
+            if value != value:
+                what = "is not a number"
+            elif value < self.least:
+                what = "must not be negative" if self.least == 0 else f"must be at least {self.least}"
+            else:
+                what = f"must be at most {self.most:,}"
+            shown = brief(value) if isinstance(value, int) else value
+            raise UndertowError(f"{name}={shown} {what}", hint=self.hint)
+        return self.kind(value)
+
+
+_MOST = 2**62  # what the core counts up to
+_RANGES = {
+    **{name: _Range(0, _MOST, f"leave {name} out for no limit") for name in ("frames", "max_depth", "memory")},
+    "timeout": _Range(0, 10**9, "leave timeout out for no limit", float),
+    "threads": _Range(1, 1024, "leave threads out to use every core"),
+    "seed": _Range(-(2**63), 2**63 - 1, "a seed is an integer of 64 bits: two seeds never give the same numbers"),
+    "schedule_seed": _Range(0, _MOST, "any number from 0 on gives a schedule of its own"),
+}
+
+
+def _is_path(value: object) -> bool:
+    """Can a file have this name?"""
+    if not isinstance(value, (str, os.PathLike)):
+        return False
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run; what an engine has no use for it ignores. None means: no limit."""
+    """How to run; an engine ignores options that it has no use for. None means no limit."""
 
     scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
@@ -37,36 +86,42 @@ class Options:
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
 
+    def seconds_left(self) -> float:
+        """How long a run may take that begins now."""
+        return float("inf") if self.timeout is None else self.timeout
+
     def __post_init__(self) -> None:
-        if self.scheduler is not None and self.scheduler not in SCHEDULERS:
+        if self.scheduler is not None and not (isinstance(self.scheduler, str) and self.scheduler in SCHEDULERS):
             raise UndertowError(
                 f"unknown scheduler {brief(self.scheduler)}", hint=f"choose from {', '.join(SCHEDULERS)}"
             )
-        for name in ("frames", "max_depth", "memory", "timeout"):
-            limit = self._check_number(name)
-            if limit is not None and not limit >= 0:  # nan too
-                what = "must not be negative" if limit < 0 else "is not a number"
-                raise UndertowError(f"{name}={limit} {what}", hint=f"leave {name} out for no limit")
-        threads, _, _ = map(self._check_number, ("threads", "seed", "schedule_seed"))
-        if threads is not None and threads < 1:
-            raise UndertowError(
-                f"threads must be at least 1, not {threads}", hint="leave threads out to use every core"
-            )
+        for name, allowed in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, allowed.checked(name, value))
         for name in ("check_finite", "timed"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
-        if not isinstance(self.trace, (str, os.PathLike, list, type(None))) or "\0" in str(self.trace):
+            object.__setattr__(self, name, bool(chosen))
+        if not isinstance(self.trace, list | None) and not _is_path(self.trace):
             raise UndertowError(
                 f"trace must be a file name or a list, not {brief(self.trace)}", hint='write trace="run.jsonl"'
             )
 
-    def _check_number(self, name: str) -> Any:
-        value = getattr(self, name)
-        kinds = (int, float, np.integer, np.floating) if name == "timeout" else (int, np.integer)
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
-            wanted = "a number of seconds" if name == "timeout" else "an integer"
-            raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
-        return value
+
+@dataclass(frozen=True, slots=True)
+class Begun(Options):
+    """Options of a run whose timeout began before it: the call has been captured and planned since."""
+
+    began: float = 0.0  # by time.perf_counter
+
+    @classmethod
+    def at(cls, began: float, timeout: float, options: Options) -> Begun:
+        chosen = {field.name: getattr(options, field.name) for field in fields(Options)}
+        return cls(**chosen | {"timeout": timeout}, began=began)
+
+    def seconds_left(self) -> float:
+        return max(0.0, Options.seconds_left(self) - (time.perf_counter() - self.began))
 
 
 @dataclass(slots=True)
@@ -79,22 +134,22 @@ class Stats:
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
     waves: int = 0  # batches of activations that ran together, if the engine forms any
-    mean_width: float = 0.0  # of these: activations in each
-    peak_width: int = 0  # of the widest
+    mean_width: float = 0.0  # activations per wave
+    peak_width: int = 0  # activations of the widest wave
     peak_frames: int = 0
     peak_bytes: int = 0
     max_depth: int = 0  # of nested calls
     deepest_tag: Tag = ()  # of the first activation at that depth
     seconds: float = 0.0
-    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, of all threads; where `timed`
+    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, over all threads; if `timed`
 
     def __str__(self) -> str:
-        """A short table: one line for each thing that was counted."""
-        return "\n".join(f"{what:<15} {held}" for what, held in rows_of(self))
+        """A short table: one line for each count."""
+        return "\n".join(f"{name:<15} {count}" for name, count in rows_of(self))
 
 
 def rows_of(stats: Stats) -> list[tuple[str, str]]:
-    """What was counted, in words; the time comes last."""
+    """(name, text) of each count; the time comes last."""
     rows = [
         ("engine", stats.engine),
         ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
@@ -109,21 +164,21 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
 
 
 class LateStats(Stats):
-    """Stats of an engine that counts fast: fields that cost more than a short run are filled in when asked for."""
+    """Stats whose fields are filled in when first read: building all of them can cost more than a short run."""
 
     __slots__ = ("_fill",)
     _fill: Callable[[str], Any]
 
     @classmethod
     def make(cls, fill: Callable[[str], Any], **known: Any) -> LateStats:
-        """The fields that are known; `fill` gives each of the others by its name."""
+        """Stats with the known fields; `fill(name)` gives each of the others."""
         stats = cls.__new__(cls)
         stats._fill = fill
         for name, value in known.items():
             setattr(stats, name, value)
         return stats
 
-    def __getattr__(self, name: str) -> Any:  # asked only for what is not there yet
+    def __getattr__(self, name: str) -> Any:  # called only for fields that are not filled in yet
         if name.startswith("_"):
             raise AttributeError(name)
         value = self._fill(name)
@@ -155,11 +210,11 @@ class Engine(Protocol):
 
     @property
     def is_lazy(self) -> bool:
-        """Does a run end though a value that no fetch needs would never arrive?"""
+        """Does a run end even if a value that no fetch needs would never arrive?"""
 
     @property
     def takes_hoisted(self) -> bool:
-        """Does it run graphs with values that are read through the entry (hoist, hoist_read)?"""
+        """Does it run graphs in which values are read from the entry (hoist, hoist_read)?"""
 
     def plan(self, graph: StaticGraph) -> Plan:
         """Make a graph ready; everything that does not depend on the inputs happens here."""

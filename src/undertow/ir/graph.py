@@ -79,7 +79,7 @@ class Attrs(Mapping[str, Attr]):
         return self._items[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._items  # Mapping's own raises and catches a KeyError, for every node that has no phase
+        return key in self._items  # Mapping's own raises and catches a KeyError for every missing key
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -102,7 +102,7 @@ class Attrs(Mapping[str, Attr]):
         return Attrs(**{**self._items, **others})
 
     def without(self, *keys: str) -> Attrs:
-        """The same without some attributes; those that are not there need not be."""
+        """The same without some attributes, which may be missing."""
         return Attrs(**{key: value for key, value in self._items.items() if key not in keys})
 
     def integer(self, key: str) -> int:
@@ -140,6 +140,11 @@ class Node:
     controls: tuple[Port, ...] = ()  # order only: the tokens' values are ignored, their deadness is not
     span: Span | None = None  # the user's file:line:column; every pass copies it
 
+    @property
+    def short_name(self) -> str:
+        """Its name without the regions that it stands in."""
+        return self.name.rsplit("/", 1)[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -155,7 +160,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes and the regions that they stand in; what function graphs and static graphs share."""
+    """Nodes and the regions that they stand in: the base of function graphs and static graphs."""
 
     nodes: tuple[Node, ...]
     regions: tuple[Region, ...]
@@ -167,18 +172,18 @@ class Graph:
 
     def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
         """(predicate, parent region) -> (region of the true side, region of the false side)."""
-        found: dict[tuple[Port, int], list[int]] = {}
+        sides_of: dict[tuple[Port, int], list[int]] = {}
         for number, region in enumerate(self.regions):
             if region.kind == "branch":
                 assert region.pred is not None and region.parent is not None
-                sides = found.setdefault((region.pred, region.parent), [-1, -1])
+                sides = sides_of.setdefault((region.pred, region.parent), [-1, -1])
                 sides[0 if region.side else 1] = number
-        return {key: (sides[0], sides[1]) for key, sides in found.items()}
+        return {key: (sides[0], sides[1]) for key, sides in sides_of.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One visit to an activation: the parameters that come with it and the results that it gives."""
+    """One visit to an activation: its parameters and results."""
 
     params: tuple[int, ...]  # node numbers of `param` nodes
     results: tuple[Port, ...]
@@ -189,13 +194,13 @@ class FunctionGraph(Graph):
     """The body of a function, loop or map: acyclic, nodes in topological order, calls still single nodes.
 
     Region 0 is the body itself, its `starts` the `start` node of each phase.
-    A *loop* has as first `carried` parameters its variables, the others are invariants read from the parent
-    frame; its results are the predicate (do another iteration?) and then the next value of each variable, which
-    stands in the predicate's true branch. A *map* has as first `carried` parameters the mapped elements; the others are
-    invariants. In a later phase of a map all are elements but order tokens, which every lane gets.
+    The first `carried` parameters of a *loop* are its variables, the others are invariants read from the parent
+    frame; its results are the predicate (do another iteration?) and then the next value of each variable, in the
+    predicate's true branch. The first `carried` parameters of a *map* are the mapped elements; the others are
+    invariants. In a later phase of a map all parameters are elements, except order tokens, which every lane gets.
 
     Graphs of one `group` share *entries*: the last `hoisted` parameters of phase 0, the same in all of them, are given
-    once, by the call that enters the group from outside. What enters one graph of a group from another leaves them out.
+    once, by the call that enters the group from outside. Calls, loops and maps within the group leave them out.
     Any graph may read a value that main lists in `shared`, by the operator of that name.
     """
 
@@ -217,7 +222,7 @@ class FunctionGraph(Graph):
         return self.phases[0].results
 
     def omitted(self, callee: FunctionGraph) -> int:
-        """How many of a callee's first parameters a call, loop or map in this graph leaves out: the last ones."""
+        """How many of a callee's phase-0 parameters (the last ones) a call, loop or map in this graph leaves out."""
         return callee.hoisted if self.group and self.group == callee.group else 0
 
 
@@ -234,7 +239,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call site, loop or map in the static graph. Its number (from 1) is the label that it puts on tags."""
+    """A call site, loop or map in the static graph. Its number (from 1) is its label in tags."""
 
     kind: str  # "call", "loop" or "map"
     label: str  # readable: "fib/left"
@@ -257,6 +262,6 @@ class StaticGraph(Graph):
 
 
 def _as_text(graph: Library | StaticGraph) -> str:
-    from undertow.ir.text import dump  # which is written in terms of this file
+    from undertow.ir.text import dump  # it imports this file
 
     return dump(graph, spans=False)

@@ -32,15 +32,15 @@ _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
 
 
 class _Shared(NamedTuple):
-    """What all graphs of one text share."""
+    """State that all graphs of one text share."""
 
     files: list[tuple[str, str]]
     constants: Mapping[str, Array]
-    found: dict[str, Const]  # big arrays may have many users and are checked and copied once
+    checked: dict[str, Const]  # big arrays may have many users and are checked and copied once
 
 
 class _Reader:
-    """Reads the lines of one graph, twice: names may be used before their line, so a first reading learns them."""
+    """Reads the lines of one graph, twice: names may be used before their line, so a first pass collects them."""
 
     def __init__(self, shared: _Shared, known: _Reader | None = None) -> None:
         self.shared = shared
@@ -69,7 +69,7 @@ class _Reader:
         return Port(self.known.numbers[name], index or 0)
 
     def ports(self, line: Line) -> tuple[Port, ...]:
-        return tuple(line.some(lambda: self.port(line)))
+        return tuple(line.items(lambda: self.port(line)))
 
     def region(self, line: Line) -> int:
         at, name, index = line.at, line.name(), line.index()
@@ -104,17 +104,17 @@ class _Reader:
 
     def node(self, line: Line) -> None:
         name = line.name("a node")
-        types = line.some(line.type) if line.take(":") else []
+        types = line.items(line.type) if line.take(":") else []
         line.expect("=")
         op = line.name("an operator")
         inputs: list[Operand] = []
         if line.peek() not in ("", "^", "@", "in") and line.peek(1) != "=":
-            inputs = line.some(lambda: self.operand(line))
+            inputs = line.items(lambda: self.operand(line))
         attrs: dict[str, Attr] = {}
         while line.peek(1) == "=":
             key = line.name("the name of an attribute")
             line.expect("=")
-            if key in attrs or key == "self":  # which would be an argument of Attrs twice
+            if key in attrs or key == "self":  # `Attrs(**attrs)` has a `self` already
                 fail(line.number, f"attribute {quote(key)} is not allowed here, or repeated", line.text)
             attrs[key] = line.attr()
         controls = self.ports(line) if line.take("^") else ()
@@ -124,7 +124,7 @@ class _Reader:
 
     def operand(self, line: Line) -> Operand:
         if line.peek() in DTYPES and line.peek(1) == "[":
-            return big_constant(line, self.shared.constants, self.shared.found)
+            return big_constant(line, self.shared.constants, self.shared.checked)
         is_name = line.kind() == "string" or (line.kind() == "word" and line.peek() not in RESERVED)
         return self.port(line) if is_name else line.const()
 
@@ -167,7 +167,7 @@ class _Reader:
 
     def signature(self, line: Line, number: int) -> Phase:
         if line.take("["):
-            params = [port.node for port in line.some(lambda: self.port(line), "]")]
+            params = [port.node for port in line.items(lambda: self.port(line), "]")]
         else:
             line.expect("(")
             name, span = start_name(number), None
@@ -175,10 +175,10 @@ class _Reader:
                 name, span = line.name(), self.span(line)
                 line.expect(";")
             first = self.add(start_node(number, name, span), line) + 1
-            params = line.some(lambda: self.param(line, number, len(self.nodes) - first), ")")
+            params = line.items(lambda: self.param(line, number, len(self.nodes) - first), ")")
         line.expect("->")
         line.expect("(")
-        return Phase(tuple(params), tuple(line.some(lambda: self.port(line), ")")))
+        return Phase(tuple(params), tuple(line.items(lambda: self.port(line), ")")))
 
     def param(self, line: Line, phase: int, index: int) -> int:
         name = line.name("a parameter")
@@ -194,21 +194,21 @@ class _Reader:
         return tuple(self.regions[number] for number in range(len(self.regions)))
 
 
-def big_constant(line: Line, given: Mapping[str, Array], found: dict[str, Const]) -> Const:
-    """An array that is named by its digest: one of those that are given. `found` keeps those that were checked."""
+def big_constant(line: Line, arrays: Mapping[str, Array], known: dict[str, Const]) -> Const:
+    """An array from outside, by its digest. `known` has those that were checked before."""
     type_ = line.type()
     name = line.read("`$` and the 16 digits that name an array", "digest", lambda text: text[1:])
-    if name not in found:
-        value = given.get(name)
+    if name not in known:
+        value = arrays.get(name)
         if value is None:
             hint = "write parse(text, dump_constants(graph)): the text does not contain large arrays"
             fail(line.number, f"array ${name} is not among the constants", line.text, hint)
         if value.dtype not in _DTYPES or digest(value) != name:
             fail(line.number, f"the constant ${name} does not match its digest", line.text)
-        found[name] = Const(value)
-    if found[name].type != type_:
-        fail(line.number, f"array ${name} is {found[name].type}, not {type_}", line.text)
-    return found[name]
+        known[name] = Const(value)
+    if known[name].type != type_:
+        fail(line.number, f"array ${name} is {known[name].type}, not {type_}", line.text)
+    return known[name]
 
 
 def _is_node(line: Line) -> bool:
@@ -270,7 +270,7 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
     shared: tuple[Port, ...] = ()
     if _is_key(header, "shared"):
         header.expect("(")
-        shared = tuple(header.some(lambda: reader.port(header), ")"))
+        shared = tuple(header.items(lambda: reader.port(header), ")"))
     starts: tuple[Port, ...] | None = None
     if header.take("^"):
         starts = () if header.peek() in ("", "as", "@") else reader.ports(header)
@@ -302,7 +302,7 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
 
 
 def _is_key(header: Line, key: str) -> bool:
-    """Step over `key=`, if it comes next."""
+    """Take `key=`, if it comes next."""
     return bool(header.take(key) and header.expect("="))
 
 

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import GraphError
+from undertow.errors import GraphError, brief
+from undertow.ir.record import record_of
 from undertow.types import type_of
 
 # A call's label is its site; an iteration of a loop and a lane of a map are (site, index).
@@ -118,22 +119,32 @@ def to_json(event: Event) -> dict[str, Any]:
     return {"event": _NAMES[type(event)], **fields}
 
 
-def from_json(data: dict[str, Any]) -> Event:
+def from_json(data: Any) -> Event:
     """The inverse of `to_json`."""
-    fields = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items() if key != "event"}
+    fields = dict(data) if type(data) is dict else {}
+    name = fields.pop("event", None)
     try:
-        kind: Callable[..., Event] = _KINDS[data["event"]]
-        return kind(**fields)
-    except (KeyError, TypeError) as error:
-        raise GraphError(f"not an event of a trace: {data}") from error
+        if type(name) is not str or name not in _KINDS:
+            raise ValueError("it names no event")
+        return record_of(_KINDS[name], fields)
+    except ValueError as fault:
+        raise GraphError(f"{brief(data)} is not an event of a trace: {fault}") from None
 
 
 def read_trace(path: str | os.PathLike[str]) -> Iterator[Event]:
     """The events of a JSONL file, one line after the other."""
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
             if line.strip():
-                yield from_json(json.loads(line))
+                try:
+                    data = json.loads(line.decode())
+                except (ValueError, RecursionError) as fault:
+                    why = "it is nested too deeply" if isinstance(fault, RecursionError) else fault
+                    raise GraphError(
+                        f"line {number} of {os.fspath(path)!r} is not an event of a trace: {why}",
+                        hint="f.run(..., trace=path) writes such files",
+                    ) from None
+                yield from_json(data)
 
 
 @dataclass(slots=True)
@@ -180,9 +191,13 @@ class Tags:
     def add(self, event: Event) -> None:
         """Take note of the next event."""
         if isinstance(event, FrameStarted):
+            if event.parent is not None and not (event.parent < event.frame and event.parent in self._frames):
+                raise GraphError(f"frame {event.frame} of the trace begins before frame {event.parent}, its parent")
             self._frames[event.frame] = event.parent, event.label
 
     def __getitem__(self, frame: int) -> Tag:
+        if frame not in self._frames:
+            raise GraphError(f"the trace has no frame {brief(frame)}")
         labels: list[Label] = []
         at: int | None = frame
         while at is not None:

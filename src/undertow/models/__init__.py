@@ -19,7 +19,7 @@ from undertow.models.top_down import TopDownTreeLSTM
 from undertow.models.tree_lstm import TreeLSTM
 from undertow.models.tree_rnn import TreeRNN
 
-# Those that label trees, by the names that the command line has for them.
+# Models that label trees, by their names on the command line.
 CLASSIFIERS: dict[str, type[TreeClassifier]] = {
     "treernn": TreeRNN,
     "rntn": RNTN,
@@ -28,14 +28,14 @@ CLASSIFIERS: dict[str, type[TreeClassifier]] = {
     "mvrnn": MVRNN,
 }
 
-# Those that grow trees.
+# Models that generate trees.
 GENERATORS: dict[str, type[TreeGenerator]] = {"topdown": TopDownTreeLSTM, "drnn": DoublyRecurrent}
 
 MODELS: dict[str, type[TreeClassifier] | type[TreeGenerator]] = {**CLASSIFIERS, **GENERATORS}
 
 
 def name_of(model: TreeClassifier | TreeGenerator) -> str:
-    """The name of this kind of model on the command line."""
+    """The name of a model's class on the command line."""
     return next(name for name, kind in MODELS.items() if kind is type(model))
 
 

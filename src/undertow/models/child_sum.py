@@ -13,7 +13,7 @@ from undertow.models.classifier import TreeClassifier, drop, plus
 
 @dataclass(frozen=True)
 class ChildSumTreeLSTM(TreeClassifier):
-    """c = i * u + the sum of f_k * c_k, h = o * tanh(c); i, o, u of x and the sum of all h_k, f_k of x and h_k."""
+    """c = i * u + Σ f_k * c_k and h = o * tanh(c); i, o, u are computed from x and Σ h_k, f_k from x and h_k."""
 
     width: int = 150
     embedding: int = 300
@@ -37,22 +37,22 @@ class ChildSumTreeLSTM(TreeClassifier):
         d, rate = self.width, self.dropout
 
         def word(params, forest, node):
-            """What the word of a node adds to its gates; a node without a word has the vector zero."""
+            """What a node's word contributes to its gates; a missing word counts as the zero vector."""
             at = forest.word[node]
             x = params["embed"][ut.maximum(at, 0)]
             x = drop(ut.where(at >= 0, x, ut.zeros_like(x)), self.embedding, rate)
             return x @ params["word"] + params["bias"]
 
-        def opened(z, kept):
-            """The state of a node whose gates get these sums, and that keeps this of its children's cells."""
-            c = ut.sigmoid(z[:d]) * ut.tanh(z[2 * d :]) + kept
+        def state(z, child_cells):
+            """(h, c) of a node, from the inputs of its gates i, o, u and the gated sum of its children's cells."""
+            c = ut.sigmoid(z[:d]) * ut.tanh(z[2 * d :]) + child_cells
             return ut.sigmoid(z[d : 2 * d]) * ut.tanh(c), c
 
         @ut.function
         def encode(params, forest, node: ut.i32) -> (ut.f32[d], ut.f32[d], note.type):
             x = word(params, forest, node)
             if forest.is_leaf(node):
-                h, c = opened(x[: 3 * d], ut.zeros((d,), dtype=ut.f32))
+                h, c = state(x[: 3 * d], ut.zeros((d,), dtype=ut.f32))
                 return h, c, note.of(params, forest, node, drop(h, d, rate))
 
             def child(below):
@@ -60,14 +60,14 @@ class ChildSumTreeLSTM(TreeClassifier):
                 return h, ut.sigmoid(x[3 * d :] + h @ params["forget"]) * c, of_child
 
             hs, cs, of_children = ut.map(child, forest.children(node))
-            h, c = opened(x[: 3 * d] + ut.sum(hs, axis=0) @ params["weights"], ut.sum(cs, axis=0))
+            h, c = state(x[: 3 * d] + ut.sum(hs, axis=0) @ params["weights"], ut.sum(cs, axis=0))
             return h, c, plus(note.of(params, forest, node, drop(h, d, rate)), summed(of_children))
 
         return encode
 
 
 def summed(noted):
-    """The notes of all children, added."""
+    """The sum of the children's notes."""
     if isinstance(noted, tuple):
         return tuple(summed(part) for part in noted)
     return ut.astype(ut.sum(noted, axis=0), noted.dtype)

@@ -3,8 +3,8 @@
 """The base of all models that label the nodes of a tree: softmax, losses, accuracy and predictions.
 
 A model is a frozen record of its sizes. Its `encoder` is a recursive function for these sizes; it returns the
-state of a node and the sum of what is noted at each node at or below it. What is noted is a `Note`: the loss, or
-the labels, or nothing.
+state of a node and the sum of a note over the node and all its descendants. A `Note` says what is summed: the
+loss, the labels, or nothing.
 """
 
 import functools
@@ -21,25 +21,25 @@ Params = dict[str, Any]
 
 
 class Note(NamedTuple):
-    """What an encoder takes down at each node: `of(params, forest, node, h)` is of this type, and is summed up."""
+    """What an encoder computes at each node and sums: `of(params, forest, node, h)`, a value of this type."""
 
     type: Any
     of: Any
 
 
 def scores(params, h):
-    """The scores of all classes, for a node with this vector."""
+    """The logits of all classes for a node with the vector `h`."""
     return h @ params["out"] + params["out_bias"]
 
 
 def surprisal(logits, index):
-    """The cross-entropy loss of one class (or word), of which these are the scores."""
+    """The cross-entropy loss of these logits if class (or word) `index` is the true one."""
     top = ut.max(logits)
     return ut.log(ut.sum(ut.exp(logits - top))) + top - logits[index]
 
 
 def judge(params, forest, node, h):
-    """The loss of a node and whether its best class is right; both zero if it has no label."""
+    """The loss of a node, and 1 if its best class is right, else 0; both are zero if it has no label."""
     logits, label = scores(params, h), forest.label[node]
     missed = surprisal(logits, ut.maximum(label, 0))
     hit = ut.astype(ut.argmax(logits), ut.i32) == label
@@ -47,7 +47,7 @@ def judge(params, forest, node, h):
 
 
 def _marked(params, forest, node, h):
-    """The best class of a node times its mark: the sum of these has the class as its derivative by the mark."""
+    """The best class of a node times its mark: the derivative of their sum by a mark is the class of that node."""
     return params["marks"][node] * ut.astype(ut.argmax(scores(params, h)), ut.f32)
 
 
@@ -58,7 +58,7 @@ MARKED = Note(ut.f32, _marked)
 
 
 def plus(*noted):
-    """Notes are added part by part."""
+    """The sum of notes; tuples are added element by element."""
     if isinstance(noted[0], tuple):
         return tuple(plus(*parts) for parts in zip(*noted, strict=True))
     return functools.reduce(lambda a, b: a + b, noted)
@@ -70,15 +70,15 @@ def per_tree(losses, forest):
 
 
 def drop(x, width, rate):
-    """Dropout, scaled at training time. Which elements are dropped depends on the tag and the run's seed."""
+    """Inverted dropout. Which elements are dropped depends on the tag and the run's seed."""
     if rate == 0:
         return x
-    kept = ut.random.uniform((width,), dtype=ut.f32) >= rate
-    return ut.where(kept, x / (1 - rate), ut.zeros_like(x))
+    is_kept = ut.random.uniform((width,), dtype=ut.f32) >= rate
+    return ut.where(is_kept, x / (1 - rate), ut.zeros_like(x))
 
 
 def averaging(weights):
-    """Weights [2 d, d] that give about the mean of two parts: deep trees neither lose their leaves nor blow them up."""
+    """Weights [2 d, d] that start near the mean of two parts, so that deep trees neither vanish nor explode."""
     size = weights.shape[1]
     return (weights + np.tile(np.eye(size, dtype=weights.dtype), (2, 1))) / 2
 
@@ -90,9 +90,9 @@ class TreeClassifier:
     words: int
     classes: int
     width: int = 100
-    dropout: float = 0.0  # of states where they are used: by the softmax, and by embeddings
+    dropout: float = 0.0  # of embeddings, and of states before the softmax
 
-    any_children = False  # else: forests must be binary
+    any_children = False  # False: forests must be binary
 
     def __post_init__(self) -> None:
         check_ranges(**vars(self))
@@ -107,18 +107,19 @@ class TreeClassifier:
 
     def init(self, seed: int = 0) -> Params:
         """Initial parameters: Glorot uniform matrices, small normal embeddings, zero biases."""
+        check_ranges(seed=seed)
         random = np.random.default_rng(seed)
         return {name: self._first(name, shape, random) for name, shape in self.shapes().items()}
 
     def _first(self, name: str, shape: tuple[int, ...], random: np.random.Generator) -> Any:
         if name.startswith("embed"):
-            made = random.normal(size=shape, scale=0.1)
+            initial = random.normal(size=shape, scale=0.1)
         elif len(shape) == 1:
-            made = np.zeros(shape)
+            initial = np.zeros(shape)
         else:
             edge = np.sqrt(6 / (shape[-2] + shape[-1]))
-            made = random.uniform(-edge, edge, shape)
-        return made.astype(np.float32)
+            initial = random.uniform(-edge, edge, shape)
+        return initial.astype(np.float32)
 
     def check(self, forest: Any) -> None:
         """Reject trees that do not fit the model."""
@@ -128,14 +129,14 @@ class TreeClassifier:
         if not self.any_children and ((forest.left < 0) & (forest.word < 0)).any():
             raise DataError("a leaf has no word", hint="ChildSumTreeLSTM accepts nodes without words")
 
-    # -- what is computed with it --------------------------------------------------------------------------------
+    # -- functions of the model ----------------------------------------------------------------------------------
 
-    @functools.cache  # noqa: B019  # equal models are one, and their functions are captured once
+    @functools.cache  # noqa: B019  # equal models share their functions, which are captured once
     def loss(self, at: str = "nodes") -> ut.Function:
-        """The function loss(params, forest) -> (loss, counts): losses `at` all nodes or at each `root`.
+        """The function loss(params, forest) -> (loss, counts); `at` is "nodes" or "root": where losses are taken.
 
         The loss of a tree is the sum over its nodes; the result is the mean over trees, 0 if there are none. Counts are
-        [roots right, nodes right], where nodes are only counted with at="nodes". For
+        [roots right, nodes right]; nodes are only counted with at="nodes". Use it with
         `ut.value_and_grad(..., has_aux=True)`.
         """
         _check_at(at)
@@ -158,7 +159,7 @@ class TreeClassifier:
 
     @functools.cache  # noqa: B019
     def total_loss(self, at: str = "nodes") -> ut.Function:
-        """The function (params, forest) -> the losses of all trees, summed, and nothing else."""
+        """The function (params, forest) -> the sum of the losses of all trees, and nothing else."""
         _check_at(at)
         encode = self.encoder(LOSSES if at == "nodes" else NOTHING)
 
@@ -188,9 +189,9 @@ class TreeClassifier:
 
     @functools.cache  # noqa: B019
     def _node_labels(self) -> ut.Function:
-        """The function (marks, params, forest) -> the best class of every node, in the place of its mark.
+        """The function (marks, params, forest) -> the best class of every node.
 
-        It is the gradient of a sum over nodes: so one number of each node is kept, however deep the trees are.
+        It is the gradient of a sum over nodes by `marks`, so it keeps one number per node, however deep the trees are.
         """
         encode = replace(self, dropout=0.0).encoder(MARKED)
 
@@ -216,7 +217,7 @@ def _check_at(at: str) -> None:
 
 
 def check_shape_and_words(model: Any, forest: Any, other: str) -> None:
-    """Refuse trees that are not binary, where the model needs that and another does not, and words it does not have."""
+    """Reject trees that are not binary if the model needs that, and unknown words; `other` is a model for any trees."""
     if not (model.any_children or forest.is_binary):
         raise DataError(f"{type(model).__name__} needs binary trees", hint=f"{other} accepts any trees")
     if forest.word.max(initial=-1) >= model.words:

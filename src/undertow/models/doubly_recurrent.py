@@ -3,8 +3,8 @@
 
 Alvarez-Melis and Jaakkola 2017, "Tree-Structured Decoding with Doubly-Recurrent Neural Networks". A node has two
 states: one comes down from its parent, one from the previous sibling. From both it decides three things: does
-it have children, does it have a next sibling, and which word is it. So there is a recursion down and one across, over
-a tree that exists only as they decide it.
+it have children, does it have a next sibling, and which word is it. So one recursion goes
+down and one across, over a tree that takes shape as they decide.
 """
 
 import functools
@@ -19,7 +19,7 @@ HERE, DOWN, ACROSS = 0, 1, 2
 
 @dataclass(frozen=True)
 class DoublyRecurrent(TreeGenerator):
-    """a = GRU_down(x, a) of the parent, f = GRU_across(x, f) of the sibling before, h = tanh([a; f] W + b).
+    """a = GRU_down(x, a) of the parent, f = GRU_across(x, f) of the previous sibling, h = tanh([a; f] W + b).
 
     Has children: h · children + bias > 0; has a next sibling: h · sibling + bias > 0. The word is the likeliest of
     h T + (has children) v + (has a next sibling) w. Both GRUs take the vector x of a word.
@@ -32,11 +32,11 @@ class DoublyRecurrent(TreeGenerator):
     def shapes(self):
         d, e, moves = self.width, self.embedding, {}
         for way in ("down", "across"):
-            moves |= {f"{way}_gates": (e + d, 2 * d), f"{way}_gates_bias": (2 * d,)}  # what is kept, what is looked at
+            moves |= {f"{way}_gates": (e + d, 2 * d), f"{way}_gates_bias": (2 * d,)}  # update gate, reset gate
             moves |= {way: (e + d, d), f"{way}_bias": (d,)}
         return {
             "embed": (self.words, e),
-            "start": (d,),  # what comes down to the root
+            "start": (d,),  # the state above the root
             **moves,
             "join": (2 * d, d),
             "join_bias": (d,),
@@ -58,12 +58,12 @@ class DoublyRecurrent(TreeGenerator):
         return gates[:d] * h + (1 - gates[:d]) * new
 
     def shape_scores(self, params, h):
-        """How much speaks for children, and for a next sibling."""
+        """The logits of having children, and of having a next sibling."""
         more = ut.sum(h * params["children"]) + params["children_bias"]
         return more, ut.sum(h * params["sibling"]) + params["sibling_bias"]
 
     def word_scores(self, params, h, has_children, has_next):
-        """The scores of all words, once it is known how the tree continues."""
+        """The logits of all words, given whether there are children and a next sibling."""
         shape = (
             ut.astype(has_children, ut.f32) * params["out_children"]
             + ut.astype(has_next, ut.f32) * params["out_sibling"]
@@ -74,8 +74,8 @@ class DoublyRecurrent(TreeGenerator):
     def loss(self) -> ut.Function:
         """The function loss(params, forest): the mean negative log-likelihood of the trees.
 
-        Every node of the forest has a word. What is true, not what is likeliest, goes on to children and siblings, so
-        all of them run side by side.
+        Every node of the forest has a word. Children and siblings get the true values, not the likeliest (teacher
+        forcing), so all of them run side by side.
         """
         V, P = ut.f32[self.width], ut.i32["places"]
 
@@ -83,10 +83,10 @@ class DoublyRecurrent(TreeGenerator):
         def of_place(
             params, forest, places: P, place: ut.i32, end: ut.i32, way: ut.i32, word: ut.i32, a: V, f: V
         ) -> ut.f32:
-            """Of the node at a place, all below it, and its next siblings, which stand there up to the end.
+            """The loss of the node at a place, of all below it, and of its next siblings, in the places up to the end.
 
-            The word and the states are those of the node that one comes from, and `way` says how. That there is no
-            node is found out here and not by the caller, so that both calls of all nodes go into one wave.
+            The word and the states are those of the node it is reached from, and `way` says how. Whether there is a
+            node is checked here and not by the caller, so that both calls of all nodes go into one wave.
             """
             if place >= end:
                 return 0.0
@@ -126,14 +126,14 @@ class DoublyRecurrent(TreeGenerator):
     def words_of(self, sampled: bool = False) -> ut.Function:
         """The function (params, start) -> the words and the depths of one generated tree, in preorder.
 
-        A start [width] takes the place of `params["start"]`; the output of an encoder, say. Decisions are the
-        likeliest, or drawn by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes a tree of them.
+        A start [width], e.g. the output of an encoder, replaces `params["start"]`. Decisions are the likeliest, or
+        sampled by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes a tree of them.
         """
         V, N = ut.f32[self.width], ut.i32["nodes"]
 
         @ut.function
         def grow(params, a: V, f: V, depth: ut.i32, room: ut.i32) -> (N, N):
-            """The words and depths of a node, all below it, and its next siblings; at most as many as there is room."""
+            """The words and depths of a node, all below it, and its next siblings; at most as many as fit."""
             h = ut.tanh(ut.concat([a, f]) @ params["join"] + params["join_bias"])
             more, again = self.shape_scores(params, h)
             has_children = decide(more, sampled) and depth < self.max_depth and room > 2
@@ -141,7 +141,7 @@ class DoublyRecurrent(TreeGenerator):
             word = choose(self.word_scores(params, h, has_children, has_next), sampled)
             x = params["embed"][word]
             words, depths = ut.reshape(word, (1,)), ut.reshape(depth, (1,))
-            # Both ways are gone side by side, so each is told beforehand what room it has.
+            # Both calls run in parallel, so the remaining room is divided between them beforehand.
             below = ut.where(has_next, (room - 1) // 2, room - 1)
             beside = ut.where(has_children, room - 1 - below, room - 1)
             if has_children:

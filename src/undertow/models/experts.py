@@ -1,8 +1,8 @@
 # mypy: ignore-errors
 """Hierarchical mixture of experts: gates at the inner nodes of a tree send an input to the experts at its leaves.
 
-Jordan and Jacobs 1994, "Hierarchical Mixtures of Experts and the EM Algorithm". Where an input goes depends on
-computed values: branches that a gate gives less than `floor` of the whole are never entered.
+Jordan and Jacobs 1994, "Hierarchical Mixtures of Experts and the EM Algorithm". The route of an input depends
+on computed values: branches whose share of the whole is below `floor` are never entered.
 """
 
 import functools
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import undertow as ut
+from undertow.models.ranges import check_ranges
 
 
 @dataclass(frozen=True)
@@ -25,19 +26,20 @@ class Experts:
 
     def init(self, seed: int = 0) -> dict[str, Any]:
         """Initial parameters: small normal numbers, zero biases."""
+        check_ranges(seed=seed)
         random, experts = np.random.default_rng(seed), 2**self.levels
         edge = self.inputs**-0.5
-        made = {
+        initial = {
             "gate": random.normal(size=(max(experts - 1, 1), self.inputs), scale=edge),
             "gate_bias": np.zeros(max(experts - 1, 1)),
             "expert": random.normal(size=(experts, self.inputs, self.classes), scale=edge),
             "expert_bias": np.zeros((experts, self.classes)),
         }
-        return {name: values.astype(np.float32) for name, values in made.items()}
+        return {name: values.astype(np.float32) for name, values in initial.items()}
 
     @functools.cache  # noqa: B019
     def mixture(self) -> ut.Function:
-        """The function (params, x, node, share) -> what the experts below this node say of x, times their shares."""
+        """The function (params, x, node, share) -> the outputs of the experts below this node for x, weighted."""
         K, gates, floor = self.classes, 2**self.levels - 1, self.floor
 
         @ut.function
@@ -45,8 +47,8 @@ class Experts:
             if share < floor:
                 return ut.zeros((K,), dtype=ut.f32)
             if node >= gates:
-                given = x @ params["expert"][node - gates] + params["expert_bias"][node - gates]
-                strength = ut.exp(given - ut.max(given))
+                logits = x @ params["expert"][node - gates] + params["expert_bias"][node - gates]
+                strength = ut.exp(logits - ut.max(logits))
                 return share * strength / ut.sum(strength)
             gate = ut.sigmoid(ut.sum(params["gate"][node] * x) + params["gate_bias"][node])
             left = mix(params, x, 2 * node + 1, share * gate)

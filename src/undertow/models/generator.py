@@ -2,7 +2,7 @@
 """The base of all models that generate trees: initial parameters, losses of decisions, and how decisions are made.
 
 At every node, a generator decides from computed values which word it has and whether the tree continues there. In
-training the decisions are those of given trees; in generation they are the most likely ones, or sampled.
+training the decisions are those of the training trees; in generation they are the most likely ones, or sampled.
 """
 
 import functools
@@ -18,15 +18,15 @@ from undertow.models.ranges import check_ranges
 
 
 def choose(logits, sampled):
-    """The number of a word of these scores."""
-    if sampled:  # Gumbel's trick: the largest of scores with such noise is drawn as the softmax has it
+    """The number of the likeliest word, or of a sampled one."""
+    if sampled:  # the Gumbel-max trick: the argmax of noisy logits is a sample of their softmax
         noise = ut.random.uniform(ut.shape(logits), dtype=ut.f32)
         logits = logits - ut.log(1e-20 - ut.log(noise + 1e-20))
     return ut.astype(ut.argmax(logits), ut.i32)
 
 
 def decide(more, sampled):
-    """Yes or no, of the score of yes."""
+    """Yes or no, from the logit of yes: the likelier, or sampled."""
     return ut.random.uniform((), dtype=ut.f32) < ut.sigmoid(more) if sampled else more > 0
 
 
@@ -39,7 +39,7 @@ class TreeGenerator:
     embedding: int = 300
     max_depth: int = 16
 
-    any_children = False  # else: forests must be binary
+    any_children = False  # False: forests must be binary
 
     def __post_init__(self) -> None:
         check_ranges(**vars(self))
@@ -58,7 +58,7 @@ class TreeGenerator:
 
     @functools.cache  # noqa: B019
     def judged(self) -> ut.Function:
-        """The loss and [0, 0], as those that label trees tell how much is right."""
+        """The loss and [0, 0]: where models that label trees count what is right."""
         loss = self.loss()
 
         @ut.function
@@ -69,7 +69,8 @@ class TreeGenerator:
 
     def init(self, seed: int = 0) -> Params:
         """Initial parameters: Glorot uniform matrices, small normal vectors, zero biases."""
-        random, made = np.random.default_rng(seed), {}
+        check_ranges(seed=seed)
+        random, params = np.random.default_rng(seed), {}
         for name, shape in self.shapes().items():
             if name.endswith("bias"):
                 values = np.zeros(shape)
@@ -77,8 +78,8 @@ class TreeGenerator:
                 values = random.normal(size=shape, scale=0.1)
             else:
                 values = random.uniform(-1, 1, shape) * np.sqrt(6 / sum(shape))
-            made[name] = np.asarray(values, np.float32)
-        return made
+            params[name] = np.asarray(values, np.float32)
+        return params
 
     def check(self, forest: Any) -> None:
         """Reject trees that do not fit the model."""

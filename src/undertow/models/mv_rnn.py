@@ -32,9 +32,9 @@ class MVRNN(TreeClassifier):
         }
 
     def _first(self, name, shape, random):
-        made = super()._first(name, shape, random)
-        # A word that changes nothing is the identity: the paper starts there, with a little noise.
-        return made * np.float32(0.1) + np.eye(self.width, dtype=np.float32) if name == "embed_matrix" else made
+        initial = super()._first(name, shape, random)
+        # The paper starts near the identity, a word that changes nothing, with a little noise.
+        return initial * np.float32(0.1) + np.eye(self.width, dtype=np.float32) if name == "embed_matrix" else initial
 
     @functools.cache  # noqa: B019
     def encoder(self, note):

@@ -48,20 +48,27 @@ RANGES: dict[str, Range] = {
     "l2": _FROM_0,
     "clip": Range("a number above 0, or None (0 on the command line) for no limit", lambda x: x > 0, may_be_none=True),
     "patience": Range("a whole number, 1 or more", lambda x: x >= 1, is_whole=True, may_be_none=True),
-    "seed": Range("a whole number, 0 or more", lambda x: x >= 0, is_whole=True),
+    "seed": Range("a whole number from 0 to 2**32 - 1", lambda x: 0 <= x < 2**32, is_whole=True),
     # of sources
     "trees": _COUNT,
     "min_count": _COUNT,
 }
 
 
-def check_ranges(**given: Any) -> None:
-    """Refuse what is out of its range; what has no range is passed over."""
-    for name, value in given.items():
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float is near
+        return False
+
+
+def check_ranges(**options: Any) -> None:
+    """Reject values out of range; names without a range are not checked."""
+    for name, value in options.items():
         allowed = RANGES.get(name)
         if allowed is None or (value is None and allowed.may_be_none):
             continue
         kind = numbers.Integral if allowed.is_whole else numbers.Real
         is_number = isinstance(value, kind) and not isinstance(value, bool)
-        if not (is_number and math.isfinite(value) and allowed.holds(value)):
+        if not (is_number and _is_finite(value) and allowed.holds(value)):
             raise UndertowError(f"{name} is {brief(value)}", hint=f"it must be {allowed.told}")

@@ -14,9 +14,9 @@ from undertow.models.tree_rnn import TreeRNN
 
 @dataclass(frozen=True)
 class RNTN(TreeRNN):
-    """h = tanh(xᵀ V x + x W + b), where x = [left; right] and V has a slice for each place of h."""
+    """h = tanh(xᵀ V x + x W + b), where x = [left; right] and V has a slice for each element of h."""
 
-    width: int = 25  # the paper's best lie between 25 and 35
+    width: int = 25  # the paper's best widths are between 25 and 35
 
     def shapes(self):
         d, shapes = self.width, super().shapes()
@@ -24,7 +24,7 @@ class RNTN(TreeRNN):
         return {"embed": shapes.pop("embed"), "tensor": (2 * d, 2 * d * d), **shapes}
 
     def _first(self, name, shape, random):
-        if name == "tensor":  # small: vectors that multiply each other would blow up, level by level
+        if name == "tensor":  # small, since products of vectors would explode level by level
             return random.uniform(-0.25, 0.25, shape).astype(np.float32) / np.float32(self.width)
         return super()._first(name, shape, random)
 

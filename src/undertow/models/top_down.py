@@ -25,7 +25,7 @@ class TopDownTreeLSTM(TreeGenerator):
         d, e = self.width, self.embedding
         return {
             "embed": (self.words, e),
-            "start": (e,),  # in the place of the embedding of the root's parent
+            "start": (e,),  # stands in for the embedding of the root's parent
             "left": (e + d, 4 * d),  # i, o, f, u
             "left_bias": (4 * d,),
             "right": (e + d, 4 * d),
@@ -47,13 +47,13 @@ class TopDownTreeLSTM(TreeGenerator):
     def generate(self) -> ut.Function:
         """The function (params, starts) -> for each start how many nodes its tree has, and how deep it is.
 
-        A start [embedding] takes the place of `params["start"]`; the output of an encoder, say.
+        A start [embedding], e.g. the output of an encoder, replaces `params["start"]`.
         """
         d, V = self.width, ut.f32[self.width]
 
         @ut.function
         def grow(params, h: V, c: V, depth: ut.i32) -> (ut.i32, ut.i32):
-            """The tree below a node with this state: its nodes, its depth."""
+            """The size and the depth of the tree below a node with this state."""
             if depth < self.max_depth and ut.sum(h * params["grow"]) + params["grow_bias"] > 0:
                 x = params["embed"][ut.argmax(h @ params["out"] + params["out_bias"])]
                 n, k = grow(params, *self.cell(params, LEFT, x, h, c), depth + 1)
@@ -72,8 +72,8 @@ class TopDownTreeLSTM(TreeGenerator):
     def words_of(self, sampled: bool = False) -> ut.Function:
         """The function (params, start) -> the words and the depths of one generated tree, in preorder.
 
-        Decisions are the likeliest, or drawn by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes a
-        tree of them.
+        Decisions are the likeliest, or sampled by the run's `seed=`. `ut.data.Forest.from_depths(depths, words)` makes
+        a tree of them.
         """
         d, V, N = self.width, ut.f32[self.width], ut.i32["nodes"]
 
@@ -99,7 +99,7 @@ class TopDownTreeLSTM(TreeGenerator):
     def loss(self) -> ut.Function:
         """The function loss(params, forest): the mean negative log-likelihood of the trees.
 
-        Every node of the (binary) forest has a word. The true word, not the likeliest one, goes to the children.
+        Every node of the (binary) forest has a word. Children get the true word (teacher forcing).
         """
         d, V = self.width, ut.f32[self.width]
 

@@ -2,7 +2,7 @@
 """Binary TreeLSTM: a memory cell at every node, with a forget gate for each of the two children.
 
 Tai, Socher and Manning 2015, "Improved Semantic Representations From Tree-Structured Long Short-Term Memory
-Networks", section 3.2 with N = 2; words stand at leaves only, as in their constituency trees.
+Networks", section 3.2 with N = 2; words are at leaves only, as in their constituency trees.
 """
 
 import functools
@@ -14,7 +14,7 @@ from undertow.models.classifier import TreeClassifier, drop, plus
 
 @dataclass(frozen=True)
 class TreeLSTM(TreeClassifier):
-    """c = i * u + f_left * c_left + f_right * c_right and h = o * tanh(c), where gates are of [h_left; h_right]."""
+    """c = i * u + f_left * c_left + f_right * c_right and h = o * tanh(c), with gates of [h_left; h_right]."""
 
     width: int = 150
     embedding: int = 300

@@ -28,8 +28,8 @@ class TreeRNN(TreeClassifier):
         }
 
     def _first(self, name, shape, random):
-        made = super()._first(name, shape, random)
-        return averaging(made) if name == "weights" else made
+        initial = super()._first(name, shape, random)
+        return averaging(initial) if name == "weights" else initial
 
     def composed(self, params, x):
         """The vector of a phrase, from those of its parts."""

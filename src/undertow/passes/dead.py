@@ -7,9 +7,10 @@ argument that recursive calls only use to compute itself is never marked. What i
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 
+from undertow.ir.budget import paced
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
@@ -83,6 +84,7 @@ class _Liveness:
             self.groups.setdefault(body.graph.group, []).append(body)
         self.acting = self.find_acting() if effects else ()
         self.todo: deque[tuple[_Body, Port]] = deque()
+        self.effects: list[tuple[_Body, int]] = []  # nodes that act: not visited at once, as calls may nest deep
 
     def target(self, body: _Body, node: Node) -> _Body:
         """The body that a call, resume, loop or map enters."""
@@ -116,8 +118,7 @@ class _Liveness:
             body.finish()
 
     def drain(self) -> None:
-        while self.todo:
-            body, port = self.todo.popleft()
+        for body, port in paced(self.waiting()):
             node = body.graph.nodes[port.node]
             self.need_node(body, port.node)
             if node.op == "param":
@@ -132,6 +133,13 @@ class _Liveness:
                 index = node.attrs.integer("index")
                 self.main.shared.add(index)
                 self.need(self.main, self.main.graph.shared[index])
+
+    def waiting(self) -> Iterator[tuple[_Body, Port]]:
+        while self.todo or self.effects:
+            while self.effects:
+                self.need_node(*self.effects.pop())
+            if self.todo:
+                yield self.todo.popleft()
 
     def need(self, body: _Body, operand: Operand) -> None:
         if isinstance(operand, Port) and operand not in body.ports:
@@ -216,7 +224,7 @@ class _Liveness:
             for number, node in enumerate(body.graph.nodes):
                 enters = node.op in ENTERING
                 if target_of(body.graph, node) in self.acting if enters else acts(node.op):
-                    self.need_node(body, number)
+                    self.effects.append((body, number))
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
         """A parameter, and for a loop variable its next value; a hoisted one in all graphs of its group."""

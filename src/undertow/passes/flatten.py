@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from undertow.errors import GraphError
+from undertow.ir import budget
 from undertow.ir.graph import (
     EMPTY,
     Attrs,
@@ -32,14 +33,17 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import BODIES, COLLECTED, ENTERING, ENTERS, SOURCES
 from undertow.ir.walk import arguments, link_of, node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
+_BATCH = 256  # nodes that are paid for at once
+
 
 def flatten(library: Library, name: str = "") -> StaticGraph:
     """The static graph of a library, called `name`, or like its main function."""
+    budget.start_step("flatten")
     return _Flattener(library).run(name or library.main)
 
 
@@ -226,7 +230,7 @@ class _Flattener:
         for number, static in enumerate(self.order):
             static.number = number
         return StaticGraph(
-            nodes=tuple(self.freeze(static) for static in self.order),
+            nodes=tuple(self.freeze(static) for static in budget.paced(self.order)),
             regions=tuple(region for body in self.bodies for region in self.freeze_regions(body)),
             name=name,
             sites=tuple(replace(site, callee=callee.places[0]) for site, callee in self.sites),
@@ -319,7 +323,10 @@ class _Flattener:
         for number, region in enumerate(body.regions):
             if region.kind == "branch":
                 self.find_pivots(body, number, region)
+        budget.pay(len(body.graph.nodes) % _BATCH)
         for number, node in enumerate(body.graph.nodes):
+            if not number % _BATCH and number:
+                budget.pay(_BATCH)
             if not body.is_visited(number):
                 continue
             if node.op in SOURCES:
@@ -364,7 +371,7 @@ class _Flattener:
             inner = path.pop()
             pred = body.regions[inner].pred
             assert pred is not None
-            name = "start.if" if region == 0 else f"{body.regions[region].name}/start.if"
+            name = in_scope("start.if", body.regions, region)
             like = Node("switch", (), (CTL, CTL), name, region, span=body.graph.nodes[pred.node].span)
             switch = self.place(_StaticNode("switch", body, like, [body.ports[pred], body.pivots[region, phase]]))
             for side, number in enumerate(body.branches[pred, region]):

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from undertow.ir.budget import start_step
 from undertow.ir.graph import Library
 from undertow.passes.dead import acts, remove_dead
 from undertow.passes.derive.extend import extend
@@ -41,6 +42,7 @@ def _propagate(library: Library) -> tuple[Library, Counter[str]]:
     library, count = propagate_constants(library)
     total = Counter(count)
     while count:
+        start_step("constants")
         library, count = propagate_constants(simplify(library)[0])
         total += count
     return library, total
@@ -112,6 +114,7 @@ def resolve_markers(library: Library) -> Library:
 def _steps(library: Library, table: Table, words: frozenset[str]) -> Iterator[Step]:
     for name, apply, needed in table:
         if needed <= words:
+            start_step(name)
             before = library
             library, done = apply(before)
             words |= {name} if done else ALWAYS

@@ -31,6 +31,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from undertow.errors import Fault
+from undertow.ir.budget import check
 from undertow.ir.graph import Array, Attrs, Const, FunctionGraph, Library, Operand, Port
 from undertow.ir.pattern import ANY, LARGEST, Form, Match, Output, Row, Table, Var, form
 from undertow.ir.rewrite import Operators, rewrite
@@ -76,6 +77,7 @@ def _fold(match: Match) -> tuple[Output, ...] | None:
         return None
     if sum(value.size for value in values) > _MOST_READ or not all(map(_is_small, node.types)):
         return None
+    check()  # what it computes may take longer than all else here
     try:
         with np.errstate(all="ignore"):
             results = find(node.op).eval([value[()] for value in values], node.attrs)

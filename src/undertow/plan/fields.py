@@ -1,4 +1,4 @@
-"""The table of fields: the layout of the rows that the core reads, derived from the classes of `plan`.
+"""The table of fields: how records of a plan are encoded as integers, derived from the classes of `plan`.
 
 A record is its fields, one after the other; a tuple is a count and then its members, unless its type fixes the count;
 a word of a `Literal` is its index there; an item is the number of its kind, and then its fields.
@@ -7,6 +7,7 @@ a word of a `Literal` is its index there; an item is the number of its kind, and
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import fields
 from typing import Any, NamedTuple, get_args
 
@@ -14,7 +15,7 @@ from undertow.plan import plan
 
 INTEGERS = ("int", "Operand", "SlotNumber", "RegionNumber", "KernelNumber", "NodeName")
 UNIONS = {"Straight": plan.Straight, "Entered": plan.Entered}
-# The kinds of items, in the order of their numbers.
+# The kinds of items: a kind's number is its place here.
 KINDS: tuple[type, ...] = (
     plan.Op,
     plan.Branch,
@@ -44,6 +45,12 @@ class Field(NamedTuple):
 def fields_of(record: type[Any]) -> list[Field]:
     """The fields of a record that the core reads."""
     return [Field(f.name, str(f.type)) for f in fields(record) if f.type not in _LEFT_OUT]
+
+
+def fields_hash() -> int:
+    """A hash of the whole table: the core refuses plans that were encoded by another table than it was built with."""
+    records = [(name, fields_of(record)) for name, record in RECORDS.items()]
+    return zlib.crc32(repr((records, WORDS)).encode())
 
 
 def members_of(type_: str) -> tuple[str, int | None] | None:

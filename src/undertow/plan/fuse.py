@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from undertow.ir.budget import check, paced
 from undertow.ir.graph import EMPTY
 from undertow.plan import plan as data
 from undertow.plan.kernels import TraitsOf
@@ -288,7 +289,7 @@ class _Segment:
     def __init__(self, here: _InRegion, items: Sequence[Straight]) -> None:
         self.here = here
         self.items = items
-        self.roles = [here.role(item) for item in items]
+        self.roles = [here.role(item) for item in paced(items)]
         self.missing = [0] * len(items)
         self.after: list[list[int]] = [[] for _ in items]
         self.ready: dict[int, list[int]] = {}  # width -> heap of items, in their old order
@@ -351,6 +352,7 @@ class _Segment:
 
     def gather(self, first: int) -> list[Straight]:
         """A pass that starts with the first ready item and is as large as possible."""
+        check()
         current = _Pass(self.here)
         refused: list[int] = []
         width = 1

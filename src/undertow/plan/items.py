@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Node, Port
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTS, READS, SITED, STARTS
@@ -71,7 +72,7 @@ class Items:
             for number, region in enumerate(index.regions)
         ]
         self.program_of = [{visit: n for n, visit in enumerate(visits)} for visits in self.programs]
-        for item in self.items.values():
+        for item in paced(self.items.values()):
             at = item.region, self.program_of[item.region][item.phase, item.turn]
             self.of_region.setdefault(at, []).append(item)
 
@@ -85,7 +86,7 @@ class Items:
     def _gather(self) -> None:
         """Find all items but branches."""
         index, phases, items = self.index, self.phases, self.items
-        for number, node in enumerate(index.nodes):
+        for number, node in enumerate(paced(index.nodes)):
             op = node.op
             if op in CATALOGUE:
                 item = items[OP, number] = GraphItem((OP, number), node.region, phases[number])
@@ -120,7 +121,7 @@ class Items:
     def _find_ends(self) -> None:
         """Find the switches and merges of each branch."""
         self.ends: dict[Pair, list[int]] = {}
-        for number, node in enumerate(self.index.nodes):
+        for number, node in enumerate(paced(self.index.nodes)):
             if node.op == "switch":
                 pred = node.inputs[0]
                 assert isinstance(pred, Port)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.ir.budget import paced
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.names import Names
@@ -88,7 +89,7 @@ class _Lowering:
             counts[site.caller, site.kind] += 1
 
     def find_slots(self) -> None:
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             op, region = node.op, node.region
             if op in _NO_SLOTS:
                 continue
@@ -202,7 +203,7 @@ class _Lowering:
         place = {item.key: n for n, item in enumerate(items)}
         graph = self.graph
         after: set[tuple[int, int]] = set()
-        for n, item in enumerate(items):
+        for n, item in enumerate(paced(items)):
             waits = [port for port in item.needs if is_order(graph.nodes[port.node].types[port.index])]
             if not waits and not item.orders:
                 continue
@@ -210,7 +211,7 @@ class _Lowering:
                 before = place.get(self.items.producer(port) or (), n)
                 if before != n:
                     after.add((before, n))
-        written = tuple([_WRITERS[item.kind](self, item) for item in items])
+        written = tuple([_WRITERS[item.kind](self, item) for item in paced(items)])
         return Program(phase, (), written, tuple(sorted(after)))
 
     # -- items ---------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class _Reader:
         marks = {}
         while mark := line.take("narrow", "parallel", "scalar"):
             marks[f"is_{mark}"] = True
-        for body in line.past(":").some(line.name):
+        for body in line.past(":").items(line.name):
             self.group_of[body] = len(self.groups)
         line.end()
         self.groups.append(data.Group(schedule, **marks))  # type: ignore[arg-type]
@@ -290,7 +290,7 @@ class _RegionReader:
                 elif word == "node":
                     node = line.past("=").name()
                 else:
-                    last = tuple(line.past("=").some(line.integer))
+                    last = tuple(line.past("=").items(line.integer))
         line.end()
         return node, last, is_ahead
 
@@ -335,7 +335,7 @@ class _RegionReader:
             key = line.name("an attribute")
             return key, line.past("=").attr()
 
-        return Attrs(**dict(line.some(attr, ")")))
+        return Attrs(**dict(line.items(attr, ")")))
 
     def kernel(self, line: Line, op: str, attrs: Attrs, inputs: Sequence[int], outputs: Sequence[int]) -> int:
         def signatures(operands: Sequence[int]) -> tuple[tuple[str, int], ...]:
@@ -440,7 +440,7 @@ class _RegionReader:
     def instruction(self, line: Line, ops: Sequence[data.Op]) -> data.Instruction:
         kind = line.expect(*get_args(data.InstructionKind))
         name = line.name("an operator")
-        registers = tuple(line.some(lambda: self.register(line)))
+        registers = tuple(line.items(lambda: self.register(line)))
         to = self.slot(line.past("for"))
         own = next((op for op in ops if op.outputs[0] == to), None)
         if own is None:
@@ -475,7 +475,7 @@ class _RegionReader:
             yes = self.operand(line.past("="), regions[0])
             return data.Merge(to, (yes, self.operand(line.past(","), regions[1])))
 
-        merges = line.past("->", "(").some(merge, ")", between=";")
+        merges = line.past("->", "(").items(merge, ")", between=";")
         sides = (regions[0], regions[1]), (transfers[0], transfers[1])
         return data.Branch(number, pred, visit, is_last, *sides, tuple(merges), self.drops(line))
 
@@ -536,13 +536,13 @@ class _RegionReader:
         return self.reader.slot(line, self.number)
 
     def slots(self, line: Line, close: str = "") -> tuple[int, ...]:
-        return tuple(line.some(lambda: self.slot(line), close))
+        return tuple(line.items(lambda: self.slot(line), close))
 
     def operand(self, line: Line, region: int | None = None) -> int:
         return self.reader.operand(line, self.number if region is None else region)
 
     def operands(self, line: Line, close: str = "", region: int | None = None) -> tuple[int, ...]:
-        return tuple(line.some(lambda: self.operand(line, region), close))
+        return tuple(line.items(lambda: self.operand(line, region), close))
 
     def numbered(self, line: Line, word: str) -> int:
         number = line.past(word).index()
@@ -552,7 +552,7 @@ class _RegionReader:
         return line.past("@").integer()
 
     def visits(self, line: Line) -> tuple[int, ...]:
-        return tuple(line.some(line.integer)) if line.take("visits") else ()
+        return tuple(line.items(line.integer)) if line.take("visits") else ()
 
     def drops(self, line: Line) -> tuple[int, ...]:
         return self.slots(line) if line.take("drop") else ()
@@ -562,11 +562,11 @@ class _RegionReader:
             to = self.reader.slot(line, region)
             return data.Transfer(self.operand(line.past("=")), to)
 
-        return tuple(line.some(transfer, close))
+        return tuple(line.items(transfer, close))
 
     def exits(self, line: Line, region: int) -> tuple[data.Exit, ...]:
         def exit_() -> data.Exit:
             to = self.slot(line)
             return data.Exit(self.operand(line.past("="), region), to)
 
-        return tuple(line.past("->", "(").some(exit_, ")"))
+        return tuple(line.past("->", "(").items(exit_, ")"))

@@ -15,8 +15,10 @@ schedule  chooses how each group of functions runs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
+from undertow.ir.budget import start_step
 from undertow.ir.graph import StaticGraph
 from undertow.plan.defer import defer
 from undertow.plan.fuse import fuse
@@ -43,15 +45,20 @@ def steps(
     graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forced: Schedule | None = None
 ) -> Iterator[tuple[str, Plan]]:
     """The plan after each pass, with the name of the pass."""
+    start_step("lower")
     yield "lower", (plan := lower(graph))
-    yield "products", (plan := find_products(plan))
-    yield "order", (plan := order(plan))
-    if defers:
-        yield "defer", (plan := defer(plan))
-    yield "share", (plan := share(plan))
-    yield "fuse", (plan := fuse(plan, traits_of))
-    yield "siblings", (plan := find_siblings(plan))
-    yield "lifetimes", (plan := find_lifetimes(plan))
-    yield "owners", (plan := find_owners(plan))
-    yield "homes", (plan := find_homes(plan, traits_of))
-    yield "schedule", choose_schedules(plan, traits_of, forced)
+    passes: list[tuple[str, Callable[[Plan], Plan]]] = [
+        ("products", find_products),
+        ("order", order),
+        *([("defer", defer)] if defers else []),
+        ("share", share),
+        ("fuse", partial(fuse, traits_of=traits_of)),
+        ("siblings", find_siblings),
+        ("lifetimes", find_lifetimes),
+        ("owners", find_owners),
+        ("homes", partial(find_homes, traits_of=traits_of)),
+        ("schedule", partial(choose_schedules, traits_of=traits_of, forced=forced)),
+    ]
+    for name, apply in passes:
+        start_step(name)
+        yield name, (plan := apply(plan))

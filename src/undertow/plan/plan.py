@@ -1,6 +1,6 @@
-"""The plan: what an engine executes, as frozen data. Regions have slots and programs, programs have stages of items.
+"""The plan that the core executes, as frozen data. Regions have slots and programs, programs have stages of items.
 
-A *body* (main, a function, a loop, a map) and each side of each branch is a region. A region has *slots*, one for each
+Each *body* (main, a function, a loop, a map) and each side of a branch is a region. A region has *slots*, one for each
 value that lives in it, and *programs*: a body has one for each phase, a branch one for each visit. A program is a list
 of *stages*. A stage is a straight run of operators, and then what is entered together: branches, calls, loops, maps.
 The next stage begins when all of that has come back. So calls of one stage that enter one group of functions are one
@@ -43,7 +43,7 @@ class Kernel:
     attrs: Attrs
     inputs: tuple[tuple[str, int], ...]
     outputs: tuple[tuple[str, int], ...]
-    is_effect: bool = False  # it acts on the world: the host runs it, lane by lane
+    is_effect: bool = False  # it has side effects: the host runs it, lane by lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +63,23 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A value that goes into a region that is entered."""
+    """A value passed into a region."""
 
-    source: Operand  # in the region outside
-    to: SlotNumber  # inside
+    source: Operand  # in the outer region
+    to: SlotNumber  # in the region entered
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A value that comes out of a region that was entered."""
+    """A value returned from a region."""
 
-    source: Operand  # inside
-    to: SlotNumber  # in the region outside
+    source: Operand  # in the region entered
+    to: SlotNumber  # in the outer region
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A value that comes out of either side of a branch."""
+    """A value returned from either side of a branch."""
 
     to: SlotNumber
     sides: tuple[Operand, Operand]
@@ -87,7 +87,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operator, over all lanes."""
+    """One operator on all lanes."""
 
     node: NodeName
     kernel: KernelNumber
@@ -114,7 +114,7 @@ class Branch:
 class Call:
     """A call, or in later phases a resume."""
 
-    site: int  # label
+    site: int  # the label that it pushes
     call: int  # number among the calls of its region
     phase: int
     callees: tuple[RegionNumber, ...]  # if there are several, `selector` says which one a lane calls
@@ -146,13 +146,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map: the elements of arrays are lanes."""
+    """A map: each element of its arrays is a lane."""
 
     site: int
     map: int  # number among the maps of its region
     phase: int
     body: RegionNumber
-    counted: Operand  # its leading length is the number of lanes; first phase only
+    counted: Operand  # an array whose leading dimension is the number of lanes; first phase only
     mapped: tuple[Transfer, ...]
     outers: tuple[Transfer, ...]
     results: tuple[Exit, ...]
@@ -193,8 +193,8 @@ class FusedInput:
     """A register that a fused pass reads: consecutive elements of an operand."""
 
     source: Operand
-    offset: int  # elements that come before
-    count: int  # elements
+    offset: int  # of the first element
+    count: int  # of elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +209,10 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class FusedOutput:
-    """A register that a fused pass writes."""
+    """A register that a fused pass stores."""
 
     to: SlotNumber
-    offset: int  # elements that come before
+    offset: int  # of the first element
     source: int  # register
 
 
@@ -227,8 +227,8 @@ class Fused:
     outputs: tuple[FusedOutput, ...]
 
 
-Straight = Union[Op, Read, Collect, Collected, Fused]  # noqa: UP007  # one after the other
-Entered = Union[Branch, Call, Loop, Map]  # noqa: UP007  # together
+Straight = Union[Op, Read, Collect, Collected, Fused]  # noqa: UP007  # run one after the other
+Entered = Union[Branch, Call, Loop, Map]  # noqa: UP007  # entered together
 Item = Union[Straight, Entered]  # noqa: UP007
 
 
@@ -247,7 +247,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What happens in a region in one phase; in a branch, in one visit."""
+    """What a region does in one phase or, if it is a branch, in one visit."""
 
     phase: int  # of the body
     stages: tuple[Stage, ...] = ()
@@ -268,7 +268,7 @@ class Region:
     hoisted: int  # number of values of its entry that it, or what it enters, needs
     slots: tuple[Slot, ...]
     programs: tuple[Program, ...]
-    params: tuple[tuple[SlotNumber, ...], ...]  # by phase; of bodies only
+    params: tuple[tuple[SlotNumber, ...], ...]  # by phase; bodies only
     results: tuple[tuple[SlotNumber, ...], ...]
 
     # Passes copy regions by the hundred: `dataclasses.replace` takes four times as long.
@@ -286,12 +286,12 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bodies that are recursive together, and how they run."""
+    """Bodies that are mutually recursive, and how they run."""
 
     schedule: Schedule = "lockstep"
     is_narrow: bool = False  # numbers only, one call at a time: where lanes are few, each runs alone
     is_parallel: bool = False  # several threads may run parts of a wave
-    is_scalar: bool = False  # numbers only: waves may be cut anywhere
+    is_scalar: bool = False  # all values are scalars: waves may be cut anywhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
+from undertow.ir.budget import paced
 from undertow.plan import plan as data
 from undertow.plan.plan import NO_SLOT, Item, Operand, Plan, Program, Region, Stage
 
@@ -24,9 +25,9 @@ def is_straight(item: Item) -> bool:
 
 def items_of(program: Program) -> Iterator[Item]:
     """All items of a program, ordered yet or not."""
-    yield from program.unordered
+    yield from paced(program.unordered)
     for stage in program.stages:
-        yield from run_of(stage)
+        yield from paced(run_of(stage))
         yield from stage.entered
 
 

@@ -17,8 +17,8 @@ _MARKED = 40  # up to this many epochs get a marker each; with more, the markers
 def curve_png(history: Sequence[Record], nodes: tuple[float, float] | None = None) -> bytes:
     """Loss and accuracy by epoch, of the training and the dev set, as the bytes of a PNG file. Needs matplotlib.
 
-    A model that generates trees has no accuracy. Then perplexity is shown, if `nodes` is how many nodes a tree of the
-    training and of the dev set has on average; else loss alone.
+    A model that generates trees has no accuracy. Its perplexity is shown instead if `nodes` is given: the mean number
+    of nodes per tree of the training and of the dev set. Otherwise only the loss is shown.
     """
     try:
         from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def curve_png(history: Sequence[Record], nodes: tuple[float, float] | None = Non
 
 
 def write_curve(path: Path, history: Sequence[Record], nodes: tuple[float, float] | None = None) -> str:
-    """Write the picture and return its name; if matplotlib is missing, how to install it."""
+    """Write the picture and return its name, or how to install matplotlib if that is missing."""
     try:
         path.write_bytes(curve_png(history, nodes))
     except UndertowError as error:

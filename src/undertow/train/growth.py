@@ -16,15 +16,15 @@ _LINES = 30  # of a drawn tree
 
 @dataclass(frozen=True)
 class Growth:
-    """The mean loss of given trees, and trees sampled from the model."""
+    """The mean loss of unseen trees, and trees sampled from the model."""
 
-    loss: float  # of a tree
-    nodes: float  # of a given tree, on average
+    loss: float  # mean per tree
+    nodes: float  # mean per unseen tree
     samples: tuple[Forest, ...]
 
     @property
     def perplexity(self) -> float:
-        """The perplexity per node, of word and shape together."""
+        """The perplexity per node, over words and shapes."""
         return perplexity(self.loss, self.nodes)
 
     def __str__(self) -> str:
@@ -37,8 +37,8 @@ class Growth:
 
 
 def perplexity(loss: float, nodes: float) -> float:
-    """The perplexity per node of trees with this loss and this many nodes on average."""
-    with np.errstate(over="ignore"):  # infinite, where it is too large to be told
+    """The perplexity per node, from the mean loss and the mean number of nodes of a tree."""
+    with np.errstate(over="ignore"):  # inf if it is too large
         return float(np.exp(loss / nodes))
 
 

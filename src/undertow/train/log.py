@@ -19,7 +19,7 @@ def write_log(folder: Path, history: Sequence[Record]) -> tuple[Path, Path]:
     with open(table, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Record)])
         writer.writeheader()
-        writer.writerows(_plain(record) for record in history)  # an empty cell is not known
+        writer.writerows(_plain(record) for record in history)  # unknown values are empty cells
     lines.write_text("".join(json.dumps(_plain(record)) + "\n" for record in history), encoding="utf-8")
     return table, lines
 

@@ -22,7 +22,7 @@ from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Tally, judged, score
 
-_DIVERGED = 1e30  # a loss above it never comes back, and numbers overflow soon
+_DIVERGED = 1e30  # training does not recover from a larger loss, and soon overflows
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Record:
 
     @property
     def quality(self) -> tuple[float, float]:
-        """What the best epoch has most of: dev roots that are right, and of equals nodes; else little loss.
+        """The higher, the better: accuracy on dev roots, then on dev nodes; without labels, minus the loss.
 
-        Where all roots have the same label, as sentences have, nodes decide. The loss does where nothing is labelled.
+        So nodes decide if all roots have the same label, as those of parsed sentences (S).
         """
         if np.isnan(self.dev_accuracy):
             return -self.dev_loss, 0.0
@@ -57,10 +57,10 @@ class State:
     params: Params
     optimizer: ut.optim.State
     step: int = 0  # updates so far
-    done: int = 0  # batches of this epoch
+    done: int = 0  # batches finished in this epoch
     tally: Tally = Tally()  # of this epoch  # noqa: RUF009
     history: tuple[Record, ...] = ()
-    best: Params | None = None  # the parameters of the epoch that the dev set liked best
+    best: Params | None = None  # the parameters of the epoch with the best dev score
 
     @property
     def epoch(self) -> int:
@@ -69,7 +69,7 @@ class State:
 
     @property
     def best_record(self) -> Record | None:
-        """The epoch with the best dev score; the first of equals."""
+        """The epoch with the best dev score; the first if several are equal."""
         return max(self.history, key=lambda record: record.quality, default=None)
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
                 fault.hint += f"; batches of fewer than {recipe.batch} trees need less: Recipe(batch=), or --batch"
                 raise
             _check_loss(loss, f"in step {state.step + 1} of epoch {state.epoch + 1}")
-            with np.errstate(all="ignore"):  # what overflows here is told by the next loss
+            with np.errstate(all="ignore"):  # an overflow here shows in the next loss
                 grads = _pulled(grads, state.params, recipe.l2)
                 if recipe.clip is not None:
                     grads = ut.optim.clip_by_norm(grads, recipe.clip)
@@ -202,15 +202,20 @@ def _updated(
     """Parameters and optimizer state after a step; embeddings have their own rate."""
     if embed_rate == 1:
         return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
-    before, made = state.optimizer, []
+    before, updates = state.optimizer, []
     embeddings = {name for name in state.params if name.startswith("embed")}
     for names, factor in ((embeddings, embed_rate), (state.params.keys() - embeddings, 1.0)):
-        held = ut.optim.State(before.step, {slot: _of(values, names) for slot, values in before.slots.items()})
+        slots_of_part = ut.optim.State(before.step, {slot: _of(values, names) for slot, values in before.slots.items()})
         params = _of(state.params, names)
-        made.append(optimizer.update(_of(grads, names), held, params, np.float32(rate * factor), donate=True))
-    (one, of_one), (other, of_other) = made
-    slots = {slot: {**values, **of_one.slots[slot], **of_other.slots[slot]} for slot, values in before.slots.items()}
-    return {**state.params, **one, **other}, ut.optim.State(before.step + 1, slots)
+        updates.append(
+            optimizer.update(_of(grads, names), slots_of_part, params, np.float32(rate * factor), donate=True)
+        )
+    (embedding_params, embedding_state), (other_params, other_state) = updates
+    slots = {
+        slot: {**values, **embedding_state.slots[slot], **other_state.slots[slot]}
+        for slot, values in before.slots.items()
+    }
+    return {**state.params, **embedding_params, **other_params}, ut.optim.State(before.step + 1, slots)
 
 
 def _of(values: Params, names: Collection[str]) -> Params:

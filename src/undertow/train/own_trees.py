@@ -1,7 +1,7 @@
 """Training on the user's own trees: a file that is split, or a folder of files, with shared words and labels.
 
-Each file is read as it is. Then all use the vocabulary of the training trees, in any format: words that occur only in
-the others are unknown.
+Each file is read on its own, in any format. Then all get the vocabulary of the training trees: words that occur only
+in the other files are unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from undertow.data.select import first_odd, renumbered
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError
 
-Parts = tuple[Forest, Forest, Forest]  # to train on, to choose by, to report on
+Parts = tuple[Forest, Forest, Forest]  # training, dev, test
 
 
 def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
@@ -32,15 +32,15 @@ def parts_of(path: Path, seed: int, binary: bool, min_count: int) -> Parts:
     return train, dev, test[0] if test else dev
 
 
-def some(forest: Forest, path: str | Path) -> Forest:
-    """The same trees, if there are any."""
+def not_empty(forest: Forest, path: str | Path) -> Forest:
+    """These trees; a DataError if there are none."""
     if not len(forest):
         raise DataError(f"{str(path)!r} holds no trees", hint="each file needs at least one")
     return forest
 
 
 def named(forest: Forest) -> Forest:
-    """The same trees with names for their words: a word that is a number is called what it is written as."""
+    """The same trees with a vocabulary: a numeric word is named by its digits."""
     if forest.vocabulary is not None:
         return forest
     used = np.unique(forest.word[forest.word >= 0])
@@ -64,7 +64,7 @@ def _split(forest: Forest, path: Path, seed: int, min_count: int) -> Parts:
 
 def _files(folder: Path) -> list[Path]:
     """The files train, dev and perhaps test of a folder, all of one format."""
-    found: list[Path] = []
+    all_files: list[Path] = []
     for part in ("train", "dev", "test"):
         files = sorted(p for p in folder.iterdir() if p.stem == part and p.suffix[1:].lower() in ENDINGS)
         if len(files) > 1:
@@ -74,11 +74,11 @@ def _files(folder: Path) -> list[Path]:
                 f"{str(folder)!r} has no {part} file",
                 hint="it needs train and dev files, such as train.txt and dev.txt; trees:FILE splits one file",
             )
-        found += files
-    if len({format_of(file, None) for file in found}) > 1:
-        names = " and ".join(file.name for file in found)
+        all_files += files
+    if len({format_of(file, None) for file in all_files}) > 1:
+        names = " and ".join(file.name for file in all_files)
         raise DataError(f"{names} have different formats", hint="`undertow data convert` converts between formats")
-    return found
+    return all_files
 
 
 def _read(path: Path, binary: bool) -> Forest:
@@ -89,13 +89,13 @@ def _read(path: Path, binary: bool) -> Forest:
             hint=f"undertow data convert {path.name} trees.npz --from brackets",
         )
     format = format_of(path, None)
-    forest = some(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
+    forest = not_empty(read(path, format, **({"binary": binary} if format == "listops" else {})), path)
     if binary and not forest.is_binary:
         raise DataError(
             f"{path}: {first_odd(np.diff(forest.offsets), forest.roots)}, but 0 or 2 are required",
             hint="the models childsum and drnn accept any number of children; in Python, use binary=False",
         )
-    return replace(named(forest), fields={})  # no model looks at other fields
+    return replace(named(forest), fields={})  # no model reads other fields
 
 
 def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
@@ -113,15 +113,17 @@ def _words(train: Forest, path: Path, min_count: int) -> Vocabulary:
 
 
 def _alike(parts: Sequence[Forest], path: Path) -> list[Forest]:
-    """The same trees with the same numbers for labels of the same names; any part may have further ones."""
+    """The same trees with labels of the same name numbered alike; each part may have labels that others lack."""
     names = [part.labels for part in parts if (part.label >= 0).any()]
-    if all(found is None for found in names):
+    if all(vocabulary is None for vocabulary in names):
         return list(parts)
-    if any(found is None for found in names):
+    if any(vocabulary is None for vocabulary in names):
         raise DataError(
             f"{str(path)!r} has files with numeric labels and files with named labels", hint="use one kind in all files"
         )
-    every = Vocabulary(tuple(dict.fromkeys(name for found in names if found for name in found)), unknown=None)
+    every = Vocabulary(
+        tuple(dict.fromkeys(name for vocabulary in names if vocabulary for name in vocabulary)), unknown=None
+    )
     return [
         part if part.labels is None else replace(part, label=renumbered(part.label, part.labels, every), labels=every)
         for part in parts

@@ -28,17 +28,17 @@ class Recipe:
     """How to train. The same recipe, model and trees give the same parameters, bit for bit."""
 
     optimizer: str = "adam"
-    rate: float = 1e-3  # of learning
-    embed_rate: float = 1.0  # of embeddings, times the rate: most words are seldom seen
+    rate: float = 1e-3  # the learning rate
+    embed_rate: float = 1.0  # a factor for embeddings: most words are rarely seen
     epochs: int = 10
     batch: int = 25
-    at: str = "nodes"  # where there are losses: at all nodes, or at each root
-    decay: str = "none"  # how the rate falls towards zero
+    at: str = "nodes"  # where losses are taken: at all nodes, or at each root
+    decay: str = "none"  # how the rate decays to zero
     warmup: float = 0.0  # epochs in which the rate rises
-    clip: float | None = 5.0  # the longest that all gradients together may be
-    l2: float = 0.0  # pulls weights towards zero, but not embeddings
-    patience: int | None = None  # epochs after which it stops if none was better; `Record.quality` says what that is
-    seed: int = 0  # of the order of trees and of dropout
+    clip: float | None = 5.0  # the largest global norm of gradients
+    l2: float = 0.0  # weight decay; not for embeddings
+    patience: int | None = None  # epochs without a better `Record.quality` before it stops
+    seed: int = 0  # for shuffling and dropout
 
     def __post_init__(self) -> None:
         for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):
@@ -49,11 +49,11 @@ class Recipe:
         check_ranges(**vars(self))
 
     def make_optimizer(self) -> optim.Optimizer:
-        """The optimizer that it names."""
+        """The optimizer of this name and rate."""
         return OPTIMIZERS[self.optimizer](self.rate)
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The rate of update number `step`, for epochs of this many steps."""
+        """The learning rate of update number `step`, where an epoch has this many steps."""
         rising = self.warmup * steps
         if step + 1 < rising:
             return self.rate * (step + 1) / rising

@@ -11,16 +11,16 @@ from undertow.data.forest import Forest
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.train.score import predicted
 
-_MOST = 40  # classes of a table
+_MOST = 40  # classes in a table
 
 
 @dataclass(frozen=True)
 class Report:
     """A model's predictions for labelled trees; trees without a label are left out."""
 
-    actual: Any  # [trees]: the labels that they have
-    predicted: Any  # [trees]: those that the model gives them
-    lengths: Any  # [trees]: leaves
+    actual: Any  # [trees]: true labels
+    predicted: Any  # [trees]: predicted labels
+    lengths: Any  # [trees]: number of leaves
     classes: int
     names: tuple[str, ...] = ()  # of the classes, if they have names
 
@@ -40,29 +40,30 @@ class Report:
         """The number of trees by true class (row) and predicted class (column)."""
         return self._table(np.arange(self.classes))
 
-    def _table(self, some: Any) -> Any:
-        """The same for these classes alone, in order."""
-        table = np.zeros((len(some), len(some)), np.int64)
-        kept = np.isin(self.actual, some) & np.isin(self.predicted, some)
-        np.add.at(table, tuple(np.searchsorted(some, found[kept]) for found in (self.actual, self.predicted)), 1)
+    def _table(self, classes: Any) -> Any:
+        """The confusion matrix of these classes alone, in order."""
+        table = np.zeros((len(classes), len(classes)), np.int64)
+        in_table = np.isin(self.actual, classes) & np.isin(self.predicted, classes)
+        cells = tuple(np.searchsorted(classes, labels[in_table]) for labels in (self.actual, self.predicted))
+        np.add.at(table, cells, 1)
         return table
 
     def _shown(self) -> Any:
-        """The classes that a table on a page has: all if they are few, else the most frequent that occur."""
+        """The classes that the printed table has: all if they are few, else the most frequent ones."""
         if self.classes <= _MOST:
             return np.arange(self.classes)
-        found, counts = np.unique(np.concatenate([self.actual, self.predicted]), return_counts=True)
-        return np.sort(found[np.argsort(-counts, kind="stable")[:_MOST]])
+        occurring, counts = np.unique(np.concatenate([self.actual, self.predicted]), return_counts=True)
+        return np.sort(occurring[np.argsort(-counts, kind="stable")[:_MOST]])
 
     def by_length(self, parts: int = 5) -> list[tuple[int, int, int, float]]:
-        """(shortest, longest, trees, accuracy) for parts with about as many trees each."""
+        """(shortest, longest, trees, accuracy) for groups of about as many trees each."""
         if not len(self.lengths):
             return []
         edges = np.unique(np.quantile(self.lengths, np.linspace(0, 1, parts + 1)[1:], method="higher"))
         where = np.searchsorted(edges, self.lengths)
         is_right = self.actual == self.predicted
         grouped = ((self.lengths[where == part], is_right[where == part]) for part in np.unique(where))
-        return [(int(some.min()), int(some.max()), len(some), float(np.mean(right))) for some, right in grouped]
+        return [(int(sizes.min()), int(sizes.max()), len(sizes), float(np.mean(right))) for sizes, right in grouped]
 
     def __str__(self) -> str:
         shown = self._shown()

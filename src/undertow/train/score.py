@@ -1,4 +1,4 @@
-"""Scores of a model on some trees: the loss, and for labelling models the accuracy at roots and at all nodes."""
+"""Scores of a model on a forest: the loss, and for labelling models the accuracy at roots and at all nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Model = TreeClassifier | TreeGenerator
 
 
 class Score(NamedTuple):
-    """Shares of labelled roots and nodes that are right, nan where there are none, and the mean loss of a tree."""
+    """The mean loss of a tree, and the accuracy on labelled roots and nodes; nan if there are none."""
 
     loss: float
     accuracy: float
@@ -35,7 +35,7 @@ class Tally:
     nodes_right: int = 0
 
     def plus(self, model: Model, batch: Forest, loss: Any, hits: Any) -> Tally:
-        """And one more batch, of which these are the mean loss and [roots right, nodes right]."""
+        """The sums with one more batch added: its mean loss and its [roots right, nodes right]."""
         known = batch.label >= 0 if isinstance(model, TreeClassifier) else np.zeros(batch.size, bool)
         return Tally(
             self.trees + len(batch),
@@ -47,7 +47,7 @@ class Tally:
         )
 
     def score(self) -> Score:
-        """What these sums come to."""
+        """The score of these sums."""
         return Score(
             self.loss / max(self.trees, 1),
             self.roots_right / self.labelled_roots if self.labelled_roots else float("nan"),
@@ -61,7 +61,7 @@ def judged(model: Model, at: str) -> ut.Function:
 
 
 def score(model: Model, params: Params, forest: Forest, at: str = "nodes", batch: int = 256) -> Score:
-    """Loss and accuracy on these trees, without dropout. With at="root" accuracy at nodes is not known: nan."""
+    """Loss and accuracy on these trees, without dropout. With at="root" the accuracy at nodes is nan."""
     loss = judged(replace(model, dropout=0.0) if isinstance(model, TreeClassifier) else model, at)
     tally = Tally()
     for trees in forest.batches(batch):

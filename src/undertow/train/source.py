@@ -14,17 +14,17 @@ from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 from undertow.models.ranges import check_ranges
-from undertow.train.own_trees import parts_of, some
+from undertow.train.own_trees import not_empty, parts_of
 
 SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
 TREES = 2000  # default number of generated trees
-_MANY, _SPARSE = 1000, 10  # more classes than this, and so many for each that occurs: a label is no number of a class
-INNER = "·"  # the word of nodes that have none
+_MANY, _SPARSE = 1000, 10  # above the first, and this many times the labels that occur: not class numbers
+INNER = "·"  # the word given to nodes that have none
 
 
 @dataclass(frozen=True)
 class Source:
-    """Trees to train on, to choose by, and to report on in the end; the last two may be the same ones."""
+    """Trees for training, for choosing the best epoch, and for the final report; the last two may be the same."""
 
     train: Forest
     dev: Forest
@@ -32,7 +32,7 @@ class Source:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words; all parts have the same."""
+        """The words, the same for all parts."""
         if self.train.vocabulary is None:
             raise DataError("these trees have no words", hint="read them with a vocabulary")
         return self.train.vocabulary
@@ -47,10 +47,10 @@ class Source:
                 "no node has a label",
                 hint="write (label word) and (label child child); topdown and drnn grow trees, and need no labels",
             )
-        found = len(np.unique(np.concatenate([part.label[part.label >= 0] for part in parts])))
-        if top + 1 > _MANY and top + 1 > _SPARSE * found:
+        distinct = len(np.unique(np.concatenate([part.label[part.label >= 0] for part in parts])))
+        if top + 1 > _MANY and top + 1 > _SPARSE * distinct:
             raise DataError(
-                f"the largest label is {top}, but only {found} different ones occur",
+                f"the largest label is {top}, but only {distinct} different ones occur",
                 hint="a model has a class for every number up to it: number labels from 0, or use names",
             )
         return top + 1
@@ -61,7 +61,7 @@ class Source:
         return self.train.labels
 
     def with_words(self) -> Source:
-        """The same with a word at every node, as generators need: where there is none, one of its own."""
+        """The same with a word at every node, as generators need: nodes without one get the word `·`."""
         parts = (self.train, self.dev, self.test)
         if all(part.word.min(initial=0) >= 0 for part in parts):
             return self
@@ -76,14 +76,13 @@ class Source:
 def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
     """The trees that `spec` names.
 
-    `trees:FILE` is any file that `ut.data.read` reads: the seed chooses a tenth of its trees for dev, and a tenth for
-    the test. `trees:FOLDER` has files train and dev, such as train.jsonl and dev.jsonl, and perhaps test; without that
-    one, dev is the test. `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets. In all these, words rarer than
-    `min_count` become the unknown one.
-    `listops` and `grammar` make that many `trees` by rule, 2000 if None, and a tenth as many for dev and test each; no
-    two trees of ListOps are alike. `listops:FILE` makes trees to train on by rule and takes those of the file for the
-    test.
-    `binary` insists on two children or none; of ListOps it takes the pairs.
+    `trees:FILE` is any file that `ut.data.read` reads: a tenth of its trees is held out for dev and a tenth for test,
+    chosen by the seed. `trees:FOLDER` has files train and dev, such as train.jsonl and dev.jsonl, and perhaps test;
+    otherwise dev serves as test. `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets. In all these, words
+    rarer than `min_count` become the unknown word.
+    `listops` and `grammar` generate `trees` trees (2000 by default) and a tenth as many each for dev and test; no two
+    ListOps trees are equal. `listops:FILE` generates the training trees and tests on those of the file.
+    `binary` requires 0 or 2 children; ListOps is then read in its binary form.
     """
     check_ranges(seed=seed, min_count=min_count, **({} if trees is None else {"trees": trees}))
     kind, _, path = spec.partition(":")
@@ -101,14 +100,14 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
         raise DataError(f"min_count is {min_count}, but {spec} has a fixed vocabulary", hint="leave min_count out")
     more = trees + 2 * max(trees // 10, 1)
     if kind == "listops":
-        test = some(read(path, "listops", binary=binary), path) if path else None
-        made = generate.listops(more, seed=seed, binary=binary, distinct=True)
+        test = not_empty(read(path, "listops", binary=binary), path) if path else None
+        generated = generate.listops(more, seed=seed, binary=binary, distinct=True)
     elif spec == "grammar":
-        made, test = sentiment(more, seed=seed), None
+        generated, test = sentiment(more, seed=seed), None
     else:
         raise DataError(f"unknown source {brief(spec)}", hint=f"write {SOURCES}")
     cuts = np.cumsum([trees, (more - trees) // 2])
-    parts = [made.batch(some) for some in np.split(np.arange(more), cuts)]
+    parts = [generated.batch(numbers) for numbers in np.split(np.arange(more), cuts)]
     return Source(parts[0], parts[1], parts[2] if test is None else test)
 
 

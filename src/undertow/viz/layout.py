@@ -23,13 +23,13 @@ from undertow.ir.structure import BACK, READS
 from undertow.ir.walk import grouped, in_order, is_inward, ports_of
 from undertow.types import CTL
 
-LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor readable
-_DEEPEST = 24  # boxes in boxes; what is deeper is drawn in the last of them
+LARGEST = 2_000  # nodes; a larger layered picture is neither quick nor readable
+_DEEPEST = 24  # nested boxes; deeper regions are drawn in the last of them
 _GAP, _SPACE = 30.0, 20.0  # between layers, between items of a layer
 _LANE = 9.0  # between parallel edges
 _PAD, _HEAD = 16.0, 20.0  # inside a box, and above its content for the name
 _MARGIN = 24.0
-_TALL = 60.0  # a layer with such a box in it is aligned at the top
+_TALL = 60.0  # a layer with a box of this height is aligned at the top
 _SWEEPS = 12
 _BADNESS: dict[object, float] = {"node": 900.0, "box": 200.0}  # of a lane that crosses one
 
@@ -74,7 +74,7 @@ class Layout:
 
 
 def layout(graph: StaticGraph, sizes: Sequence[tuple[float, float]], heads: Sequence[float] = ()) -> Layout:
-    """Place a graph whose node number n is as big as `sizes[n]`; region number n is at least as wide as `heads[n]`."""
+    """Lay out a graph: node n has the size `sizes[n]`; region n is at least as wide as `heads[n]`."""
     if len(graph.nodes) > LARGEST:
         return _grid(graph, sizes)
     return _Picture(graph, sizes, heads or [0.0] * len(graph.regions)).layout()
@@ -96,7 +96,7 @@ class Edge:
 
 def edges_of(graph: StaticGraph) -> list[Edge]:
     """All edges, by target."""
-    found: list[Edge] = []
+    edges: list[Edge] = []
     for target, node in enumerate(graph.nodes):
         ports = ports_of(node.inputs)
         for slot, port in enumerate((*ports, *node.controls)):
@@ -108,12 +108,12 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
             else:
                 is_order = slot >= len(ports) or graph.type_of(port) == CTL
                 kind = "control" if is_order else "data"
-            found.append(Edge(kind, port, target, slot))
-    return found
+            edges.append(Edge(kind, port, target, slot))
+    return edges
 
 
 def _spread(index: int, count: int, width: float) -> float:
-    """The place of one of `count` points along a side, from its middle."""
+    """The offset of one of `count` evenly spaced points from the middle of a side."""
     return ((index + 1) / (count + 1) - 0.5) * width
 
 
@@ -123,7 +123,7 @@ def _spread(index: int, count: int, width: float) -> float:
 
 @dataclass(slots=True)
 class _Item:
-    """Something with a place in a layer. Its place is that of its upper middle."""
+    """Something in a layer, placed by the middle of its upper side."""
 
     width: float
     height: float
@@ -143,7 +143,7 @@ class _Stretch:
     source_at: float
     target_at: float
     has_arrow: bool
-    is_free: bool = False  # may it end at another place of its target's side?
+    is_free: bool = False  # it may end anywhere on its target's side
     bends: list[int] = field(default_factory=list)  # items that stand for it in the layers between
 
 
@@ -158,7 +158,7 @@ class _Level:
     seen: set[tuple[int, int, Port]] = field(default_factory=set)  # ends of stretches: edges share those to borders
     above: set[int] = field(default_factory=set)  # points on the upper border
     below: set[int] = field(default_factory=set)  # points on the lower border
-    order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs that no edge may say
+    order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs, besides those of edges
     sides: list[tuple[int, int]] = field(default_factory=list)  # boxes of the true and the false side of a branch
     # Items whose edges run to the side below their layer, and those whose edges come from the side above it.
     sideways: dict[str, dict[int, None]] = field(default_factory=lambda: {"leaving": {}, "coming": {}})
@@ -182,7 +182,7 @@ class _Level:
         self._find_x(rows)
 
     def _find_layers(self) -> None:
-        """As high as the edges allow; the border points in layers of their own."""
+        """Put each item as high as the edges allow; border points get their own layers."""
         pairs = [(s.source, s.target) for s in self.stretches if s.source != s.target] + self.order
         before, after = grouped((target, source) for source, target in pairs), grouped(pairs)
         first = 1 if self.above else 0
@@ -197,14 +197,14 @@ class _Level:
             self.items[number].layer = last + 1
 
     def _sink(self, after: dict[int, list[int]]) -> None:
-        """Lower what has nothing above it to just over the first that needs it."""
+        """Lower items without predecessors to just above their first user."""
         has_input = {stretch.target for stretch in self.stretches}
         for number, item in enumerate(self.items):
             if number not in has_input and number not in self.above and number in after:
                 item.layer = max(item.layer, min(self.items[target].layer for target in after[number]) - 1)
 
     def _bend(self) -> None:
-        """Long edges get an item in every layer that they pass."""
+        """Give long edges an item in every layer that they pass (dummy nodes)."""
         for stretch in self.stretches:
             for layer in range(self.items[stretch.source].layer + 1, self.items[stretch.target].layer):
                 stretch.bends.append(len(self.items))
@@ -227,16 +227,16 @@ class _Level:
         links = list(dict.fromkeys((upper, lower) for upper, lower, _, _ in self._links() if upper != lower))
         downward = [link for link in links if self.items[link[0]].layer < self.items[link[1]].layer]
         if downward:
-            made = igraph.Graph(len(self.items), downward, directed=True)
-            found = made.layout_sugiyama(layers=[item.layer for item in self.items], maxiter=200)
-            coordinates = found[0] if isinstance(found, tuple) else found  # igraph 1.0 adds control points
+            layered = igraph.Graph(len(self.items), downward, directed=True)
+            layout = layered.layout_sugiyama(layers=[item.layer for item in self.items], maxiter=200)
+            coordinates = layout[0] if isinstance(layout, tuple) else layout  # igraph 1.0 adds control points
             for row in rows:
                 row.sort(key=lambda number: (coordinates[number][0], number))
         turned = [row[::-1] for row in rows]
         return turned if self._twists(turned) < self._twists(rows) else rows
 
     def _twists(self, rows: Sequence[Sequence[int]]) -> int:
-        """How much is in the wrong order: edges that cross at a side of an item, and true sides right of false ones."""
+        """How much is out of order: edges that cross at a side of an item, and true sides right of false ones."""
         place = {number: position for row in rows for position, number in enumerate(row)}
         links = list(self._links())
         outputs = grouped((upper, (begin, place[lower])) for upper, lower, begin, _ in links)
@@ -246,7 +246,7 @@ class _Level:
         return sum(a[0] < b[0] and a[1] > b[1] for a, b in pairs) + 4 * wrong
 
     def _free_ends(self, rows: Sequence[Sequence[int]]) -> None:
-        """Let the edges into a merge arrive in the order in which they come."""
+        """Order the edges into a merge so that they do not cross."""
         place = {number: position for row in rows for position, number in enumerate(row)}
         into = grouped((stretch.target, stretch) for stretch in self.stretches if stretch.is_free)
         for stretches in into.values():
@@ -280,7 +280,7 @@ class _Level:
             self.items[number].y = y
 
     def _find_x(self, rows: Sequence[Sequence[int]]) -> None:
-        """Pull every item towards those that it is joined with, above and below in turn, order and sizes kept."""
+        """Pull every item towards its neighbours above and below in turn, keeping order and sizes."""
         above: list[list[tuple[int, float]]] = [[] for _ in self.items]
         below: list[list[tuple[int, float]]] = [[] for _ in self.items]
         for upper, lower, begin, end in self._links():
@@ -308,7 +308,7 @@ class _Level:
         return places[half] if len(places) % 2 else (places[half - 1] + places[half]) / 2
 
     def _pack(self, row: Sequence[int], wanted: Sequence[float]) -> None:
-        """The places nearest to the wanted ones (least squares) that keep order and distance."""
+        """The places nearest to the wanted ones (least squares) that keep order and spacing."""
         offsets: list[float] = []
         at = 0.0
         for number in row:
@@ -316,7 +316,7 @@ class _Level:
             at += half
             offsets.append(at)
             at += half + _SPACE
-        # Pool neighbours that would overlap: a pool sits where its members' wishes average.
+        # Pool adjacent items that would overlap: a pool sits at the mean of its members' wanted places.
         pools: list[tuple[float, int]] = []
         for wish, offset in zip(wanted, offsets, strict=True):
             mean, count = wish - offset, 1
@@ -364,10 +364,10 @@ class _Picture:
 
     def chain(self, box: int) -> list[int]:
         """A box and those around it, innermost first."""
-        found = [box]
-        while (parent := self.parents[found[-1]]) is not None:
-            found.append(parent)
-        return found
+        boxes = [box]
+        while (parent := self.parents[boxes[-1]]) is not None:
+            boxes.append(parent)
+        return boxes
 
     def output_at(self, port: Port) -> float:
         count = len(self.graph.nodes[port.node].types)
@@ -487,7 +487,7 @@ class _Picture:
         return Point(around.x + item.x - item.width / 2 + _PAD, around.y + item.y + _HEAD)
 
     def size_inner_boxes(self, box: int) -> None:
-        """Inner boxes have been placed: take over their sizes, and where edges pass their borders."""
+        """Take over the sizes of inner boxes, which are placed by now, and where edges cross their borders."""
         level = self.levels[box]
         for key, number in level.keys.items():
             if key[0] == "box":
@@ -580,7 +580,7 @@ class _Outside:
         self.height = lowest + (len(sources) + 1) * _LANE + _MARGIN
 
     def way(self, node: int, direction: str, edges: list[Edge]) -> _Way:
-        """A way on the side that the node's lane reaches with the least before it."""
+        """A way on the side that the node's lane reaches past the fewest obstacles."""
         picture, body = self.picture, self.picture.index.bodies[node]
         level, inside = picture.levels[picture.box(node)], picture.inside_body[picture.box(node)]
         item = picture.item(node)
@@ -593,7 +593,7 @@ class _Outside:
         return _Way(node, body, edges, direction == "leaving", drop, y, cost[1] <= cost[0])
 
     def obstacles(self, body: int) -> list[tuple[float, float, float, float, float]]:
-        """What a lane should not cross in a body: left, right, top, bottom, and how bad it is."""
+        """What a lane should not cross in a body: left, right, top, bottom, and the penalty."""
         if body not in self.known:
             picture = self.picture
             obstacles = self.known.setdefault(body, [])

@@ -39,7 +39,7 @@ class Style:
 
 
 _PRIMITIVE = Style("box", "#ffffff", "#8d949e")
-_ORDER = Style("pill", "#ececea", "#b3b5b8")  # what carries order only steps back
+_ORDER = Style("pill", "#ececea", "#b3b5b8")  # order tokens are drawn pale
 _BRANCH = ("#ffedbd", "#c08400")
 _SITES = {"call": ("#e6dcfb", "#7648cf"), "loop": ("#d2efea", "#168577"), "map": ("#fde3d3", "#c2570c")}
 _PALE = {"hoist": ("#f1ecfc", "#7648cf"), "hoist_read": ("#f1ecfc", "#7648cf"), "outer": ("#eef7f5", "#168577")}
@@ -77,12 +77,12 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
 def style_of(graph: StaticGraph, node: Node) -> Style:
     """The look of a node."""
     if is_parameter(graph, node):
-        found = Style("narrowing", *_SITES["loop" if graph.regions[node.region].kind == "loop" else "call"])
+        style = Style("narrowing", *_SITES["loop" if graph.regions[node.region].kind == "loop" else "call"])
     else:
-        found = STYLES.get(node.op, _PRIMITIVE)
-    if node.types and node.types[0] == CTL and found is not _PRIMITIVE:
-        return Style(found.shape, _ORDER.fill, _ORDER.line if found is _ORDER else found.line)
-    return found
+        style = STYLES.get(node.op, _PRIMITIVE)
+    if node.types and node.types[0] == CTL and style is not _PRIMITIVE:
+        return Style(style.shape, _ORDER.fill, _ORDER.line if style is _ORDER else style.line)
+    return style
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ def style_of(graph: StaticGraph, node: Node) -> Style:
 
 
 def label(graph: StaticGraph, number: int) -> tuple[str, str]:
-    """What is written on a node: the operator with its constants, and its name below."""
+    """The text of a node: the operator with its constants, and its name below."""
     node = graph.nodes[number]
-    short = node.name.rsplit("/", 1)[-1]
+    short = node.short_name
     if "site" in node.attrs:
         main, sub = f"{node.op.removesuffix('_start')} @{node.attrs['site']}", short
         if node.op.endswith("_start"):
@@ -172,14 +172,14 @@ def svg(graph: StaticGraph) -> str:
 
 
 def head(region: Region) -> str:
-    """What is written over a box."""
+    """The heading of a region's box."""
     if region.kind == "branch":
         return _clip(region.name.rsplit("/", 1)[-1])
     return _clip(region.name if region.kind == "main" else f"{region.kind} {region.name}")
 
 
 def box_colours(region: Region) -> tuple[str, str]:
-    """Fill and line of a region's box."""
+    """The fill and line colours of a region's box."""
     if region.kind == "branch":
         return _SIDE_FILL[region.side], _SIDE_LINE[region.side]
     return _BODY_FILL.get(region.kind, "#f4f4f4"), _BODY_LINE.get(region.kind, "#cccccc")
@@ -195,7 +195,7 @@ _WAY_BACK = {BODIES[site]: op for op, site in BACK.items()}
 
 
 def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
-    """The colour of an edge of some kind that begins at a port."""
+    """The colour of an edge of this kind from a port."""
     maker = graph.nodes[port.node]
     if kind == "call":
         style = STYLES.get(maker.op, _PRIMITIVE)
@@ -209,7 +209,7 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
 
 
 def _routes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
-    # Those that only carry order first, so that data lies above them.
+    # Control edges first, so that data edges lie above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
         colour = edge_colour(graph, route.kind, route.port)
         is_faint = route.kind != "control" and graph.type_of(route.port) == CTL
@@ -282,7 +282,7 @@ def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) ->
     return f'<polygon points="{path}" stroke-linejoin="round" {look}/>'
 
 
-# What XML 1.0 cannot say, even escaped; lone surrogates cannot be encoded either.
+# Characters that XML 1.0 does not allow, even escaped, and lone surrogates, which cannot be encoded.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 

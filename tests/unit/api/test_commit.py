@@ -11,17 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.commits import FACES, Face, Listener, by_session, counters
 from tests.support.inject import interrupts
 from tests.support.scripts import run_script
 from tests.support.threads import in_threads
 
 import undertow as ut
-import undertow.compat.v1 as tf
-from undertow.api.options import ENGINES
 from undertow.errors import RunError
-from undertow.ir.trace import Event
-
-Face = tuple[Callable[[], Any], Callable[[], tuple[int, int]]]  # work, and how often two variables say it was done
 
 # Where a commit happens: these are interrupted before every instruction, all else here and there.
 COMMITS = (
@@ -31,73 +27,6 @@ COMMITS = (
     "api/optim.py",
     "compat/v1/session.py",
 )
-
-
-def counters() -> tuple[ut.Variable, ut.Variable, Any]:
-    """Two variables, and a function that adds 1 to both of them."""
-    x, y = ut.Variable(0, name="x"), ut.Variable(np.zeros(2), name="y")
-
-    @ut.function
-    def add(n):
-        x.assign_add(n)
-        y.assign_add(np.ones(2))
-        return x.read()
-
-    return x, y, add
-
-
-def both(x: ut.Variable, y: ut.Variable) -> Callable[[], tuple[int, int]]:
-    return lambda: (int(x.value), int(np.max(y.value)))
-
-
-def by_run(engine: str) -> Face:
-    x, y, add = counters()
-    return lambda: add.run(1, engine=engine), both(x, y)
-
-
-def by_call() -> Face:
-    x, y, add = counters()
-    return lambda: add(1), both(x, y)
-
-
-def by_map() -> Face:
-    x, y, add = counters()
-    return lambda: add.map([1]), both(x, y)
-
-
-def by_assignment() -> Face:
-    x = ut.Variable(0, name="x")
-    return lambda: x.assign_add(1), lambda: (int(x.value), int(x.value))
-
-
-def by_updater() -> Face:
-    w = ut.Variable(np.zeros(2), name="w")
-    updater = ut.optim.Updater(ut.optim.SGD(1.0, momentum=0.5), [w])
-    return lambda: updater.apply([np.ones(2)]), both(updater.step, updater.step)
-
-
-def by_session() -> Face:
-    with tf.Graph().as_default() as graph:
-        x, y = tf.Variable(0), tf.Variable(np.zeros(2))
-        train = tf.group(tf.assign_add(x, 1), tf.assign_add(y, np.ones(2)))
-        session = tf.Session(graph=graph)
-        session.run(tf.global_variables_initializer())
-
-    def look() -> tuple[int, int]:
-        a, b = session.run([x, y])
-        return int(a), int(b[0])
-
-    return lambda: session.run(train), look
-
-
-FACES: dict[str, Callable[[], Face]] = {
-    **{f"run on {engine}": lambda engine=engine: by_run(engine) for engine in ENGINES},  # type: ignore[misc]
-    "call": by_call,
-    "map": by_map,
-    "assign": by_assignment,
-    "updater": by_updater,
-    "session": by_session,
-}
 
 
 def check_interrupts(face: Face, files: tuple[str, ...], first: int = 1, step: int = 1) -> int:
@@ -144,18 +73,6 @@ def test_an_updater_changes_all_or_nothing() -> None:
 
 # --------------------------------------------------------------------------------------------------------------
 # Runs inside of runs
-
-
-class Listener(list[Event]):
-    """A trace that does something at its first event: inside of a run, on its thread."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        super().__init__()
-        self.work = work
-
-    def append(self, event: Event) -> None:
-        work, self.work = self.work, lambda: None
-        work()
 
 
 @contextmanager
@@ -265,7 +182,7 @@ def test_writers_wait_in_the_order_in_which_they_came() -> None:
 @pytest.mark.slow
 def test_a_forked_process_waits_for_no_thread_that_it_has_not(tmp_path: Path) -> None:
     script = """
-        from tests.unit.api.test_commit import Listener, counters
+        from tests.support.commits import Listener, counters
 
         x, y, add = counters()
         add(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.support.recursions import fib
 
@@ -70,3 +72,60 @@ def test_what_waves_counts() -> None:
 def test_options_are_checked(option: dict[str, Any], said: str) -> None:
     with pytest.raises(ut.UndertowError, match=said):
         Options(**option)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Numbers out of range
+
+ABSURD: list[Any] = [
+    10**30, 10**400, -(10**400), 10**5000, -1, 1.5, float("nan"), float("-inf"), True, "3", b"3",
+    np.uint64(2**64 - 1), np.array([1, 2]), np.array(5), 1j, "\0", "\ud800",
+]  # fmt: skip
+NAMES = ("frames", "max_depth", "memory", "timeout", "threads", "seed", "schedule_seed", "scheduler", "trace", "timed")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", ABSURD, ids=lambda value: ut.errors.brief(value)[:20])
+def test_an_option_is_in_range_or_refused(name: str, value: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    allowed = {("seed", -1), ("timeout", 1.5), ("trace", "3"), ("timed", True)}
+    if any(name == known and type(value) is type(good) and value == good for known, good in allowed):
+        with ut.options(**{name: value}):
+            assert fib(3) == 2
+        return
+    with pytest.raises(ut.UndertowError, match=name) as caught, ut.options(**{name: value}):
+        pass
+    assert caught.value.hint
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numbers: dict[str, Any] = {
+        "frames": np.int32(9),
+        "timeout": np.float32(60),
+        "threads": np.int64(1),
+        "seed": np.int64(3),
+    }
+    assert fib.run(3, **numbers, memory=np.uint32(10**9), timed=np.True_, check_finite=np.False_) == 2
+    assert fib.run(3, timeout=float("inf")) == 2
+
+
+@ut.function
+def draw():
+    return ut.random.uniform()
+
+
+def test_two_seeds_are_two_seeds() -> None:
+    seeds = [0, 1, -1, 2**31, 2**32, -(2**32), 2**62, 2**63 - 1, -(2**63)]
+    assert len({float(draw.run(seed=seed)) for seed in seeds}) == len(seeds)
+    for seed in (2**63, -(2**63) - 1):
+        with pytest.raises(ut.UndertowError, match="seed=") as caught:
+            draw.run(seed=seed)
+        assert "64 bits" in caught.value.hint
+    with pytest.raises(ut.UndertowError, match="schedule_seed=-1 must not be negative"):
+        draw.run(schedule_seed=-1)  # Python's generator would take it for 1
+    with pytest.raises(ut.DataError, match="seed is -1"):
+        ut.data.sentiment(3, seed=-1)
+    with pytest.raises(ut.UndertowError, match="seed is"):
+        ut.train.Recipe(seed=2**32)
+    with pytest.raises(ut.UndertowError, match="seed is -1"):
+        ut.models.TreeRNN(5, 2, width=2).init(-1)

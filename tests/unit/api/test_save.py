@@ -33,6 +33,7 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.recursions import even
+from tests.support.saved import packed, unpacked
 from tests.support.validity import parse_library
 
 import undertow as ut
@@ -211,19 +212,6 @@ def stored(function: ut.Function, *args: Any) -> bytes:
     only = fresh(function)
     only.graph(*args)
     return saved(only)
-
-
-def unpacked(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        return {name: file.read(name) for name in file.namelist()}
-
-
-def packed(entries: dict[str, bytes] | list[tuple[str, bytes]]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as file:
-        for name, data in entries.items() if isinstance(entries, dict) else entries:
-            file.writestr(name, data)
-    return made.getvalue()
 
 
 def loaded(tmp_path: Path, data: bytes) -> Any:

@@ -562,3 +562,75 @@ def test_axes(shape: list[int], lanes: int, data: st.DataObject) -> None:
     compare("concat", [x, x], [False, False], {"axis": axis}, range(lanes))
     compare("stack", [x, x], [False, False], {"axis": axis}, range(lanes))
     compare("take", [x, np.zeros((2, 1), int)], [False, True], {"axis": axis}, range(lanes)) if 0 not in shape else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Operands that are worked on in several steps, with looks up in between
+
+_DRAWS = np.random.default_rng(0)
+
+
+def _floats(*shape: int) -> np.ndarray[Any, Any]:
+    """Numbers of which many are equal, with some that are special."""
+    x = _DRAWS.integers(-9999, 9999, size=shape) / 64
+    return np.where(x == 0, -0.0, np.where(x > 156, np.inf, np.where(x < -156, -np.inf, x)))
+
+
+LARGE: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
+    "sort": ("sort", {"axis": 0, "descending": False}, [_floats(1, 70_001)]),
+    "sort backwards": ("sort", {"axis": 0, "descending": True}, [_floats(1, 70_001)]),
+    "argsort": ("argsort", {"axis": 0, "descending": False}, [_floats(1, 70_001)]),
+    "argsort backwards": ("argsort", {"axis": 1, "descending": True}, [_floats(2, 3, 5001)]),
+    "argmax": ("argmax", {"axis": 0, "keepdims": False}, [_floats(1, 600_001)]),
+    "cumsum": ("cumsum", {"axis": 0}, [_DRAWS.integers(-9, 9, size=(1, 600_001))]),
+    "cumsum of rows": ("cumsum", {"axis": 0}, [_DRAWS.integers(-9, 9, size=(1, 30_001, 20))]),
+    "prod_others": ("prod_others", {"axis": 0}, [_DRAWS.choice([1, -1], size=(1, 400_001))]),
+    "sum": ("sum", {"axes": (0,), "keepdims": False}, [_DRAWS.integers(-9, 9, size=(1, 600_001))]),
+    "sum of columns": ("sum", {"axes": (0,), "keepdims": False}, [_DRAWS.integers(-9, 9, size=(1, 201, 4001))]),
+    "max": ("max", {"axes": (0,), "keepdims": True}, [_floats(1, 600_001)]),
+    "any": ("any", {"axes": (0,), "keepdims": False}, [np.arange(600_001)[None] == 600_000]),
+    "logsumexp": ("logsumexp", {"axes": (0,), "keepdims": False}, [np.minimum(_floats(1, 600_001), 9.0)]),
+    "softmax": ("softmax", {"axes": (0,)}, [np.minimum(_floats(1, 300_001), 9.0)]),
+    "log_softmax": ("log_softmax", {"axes": (0,)}, [np.minimum(_floats(1, 300_001), 9.0)]),
+    "softmax of inf": ("softmax", {"axes": (0,)}, [np.append(_floats(1, 300_001), np.inf)[None]]),
+    "add": ("add", {}, [_floats(1, 600_001), _floats(1, 600_001)]),
+    "add a row": ("add", {}, [_floats(1, 3001, 301), _floats(1, 301)]),
+    "transpose": ("transpose", {"axes": (2, 0, 1)}, [_floats(3, 31, 101, 103)]),
+    "flip": ("flip", {"axes": (0,)}, [_floats(1, 600_001)]),
+    "concat": ("concat", {"axis": 1}, [_floats(2, 301, 901), _floats(2, 301, 13)]),
+    "broadcast_to": ("broadcast_to", {"shape": (601, 1009)}, [_floats(2, 1009)]),
+    "identity": ("identity", {}, [_floats(3, 400_001)]),
+    "take": ("take", {"axis": 0}, [_floats(1, 1001), _DRAWS.integers(-1001, 1001, size=(1, 300_001))]),
+    "take long rows": ("take", {"axis": 0}, [_floats(1, 5, 200_001), np.array([[4, -5, 1]])]),
+    "index": ("index", {"axes": (0,)}, [_floats(1, 2, 700_001), np.array([-1])]),
+    "matmul": ("matmul", {}, [_floats(1, 70, 9001) / 1e200, _floats(1, 9001, 90)]),
+    "matmul of integers": ("matmul", {}, [_DRAWS.integers(-9, 9, size=(1, 99, 701)), np.ones((1, 701, 97), int)]),
+    "fill": ("fill", {"shape": (900_001,)}, [np.array([-0.0])]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_what_takes_several_steps(name: str) -> None:
+    op, attrs, operands = LARGE[name]
+    (got,) = run(op, operands, [False] * len(operands), attrs)
+    with np.errstate(all="ignore"):
+        for lane, values in enumerate(zip(*operands, strict=True)):
+            (wanted,) = evaluate(op, [np.asarray(v)[()] for v in values], attrs_of(attrs))
+            if op in SUMS and np.asarray(wanted).dtype.kind == "f":
+                np.testing.assert_allclose(got[lane], wanted, rtol=1e-9, atol=1e-300)
+            else:
+                np.testing.assert_array_equal(got[lane], wanted)
+                np.testing.assert_array_equal(np.signbit(got[lane]), np.signbit(wanted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("m", "k", "n"), [(60, 4001, 5003), (1031, 1033, 1039), (300, 70_001, 60), (3, 41, 300_007)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_in_blocks(m: int, k: int, n: int, transposed: bool) -> None:
+    """Of small integers: exact in whatever order they are added."""
+    x, w = (_DRAWS.integers(-3, 3, size=shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    product = (x @ w)[None]
+    stored = np.ascontiguousarray(w.T) if transposed else w
+    np.testing.assert_array_equal(_core.packed_product(x, stored, transposed), product)
+    np.testing.assert_array_equal(_core.run_kernel("matmul", {}, [x[None], w], [False, True], [("f32", 2)])[0], product)

@@ -128,3 +128,20 @@ def test_many_functions_that_call_each_other(tmp_path: Path) -> None:
     function: ut.Function = load(path).f0
     with recursion_limit(200):
         assert function(0) == count - 1
+
+
+@pytest.mark.parametrize("depth", [40, 5000, None])
+def test_lists_that_nest_too_deep_are_refused(depth: int | None) -> None:
+    """Depth is user data; a list that contains itself is endless."""
+
+    @ut.function
+    def f(x):
+        nested = [x]
+        for _ in range(depth or 1):
+            nested = [nested]
+        if depth is None:
+            nested.append(nested)
+        return ut.asarray(nested)
+
+    with pytest.raises(ut.UndertowError, match="nested more than 32 deep"):
+        f(1.0)

@@ -27,7 +27,7 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Operand, Por
 from undertow.ir.pattern import Form, Known, Row, Table, Var
 from undertow.ir.rewrite import rewrite
 from undertow.ir.spec import check
-from undertow.ir.text import dump, show_const
+from undertow.ir.text import dump, parse, show_const
 from undertow.ops.op import CATALOGUE, evaluate, find
 from undertow.passes.algebra import ROWS, is_unstretched
 from undertow.passes.dead import remove_dead
@@ -992,3 +992,17 @@ def test_the_report_prints_as_a_table() -> None:
 def test_the_table_is_named_and_its_rows_too() -> None:
     assert SIMPLIFY.name == "simplify"
     assert all(name and isinstance(pattern, Form) for name, pattern, _ in SIMPLIFY.rows)
+
+
+def test_a_long_chain_of_functions_that_act() -> None:
+    """Depth is user data, here of calls that are made for what they print."""
+    count = 3000
+    lines = ["library 1 main=main", "", "main main(x: i64) -> (y)", '  y: i64 = call x callee="f0"']
+    for k in range(count):
+        lines += [f"function f{k}(x: i64) -> (x)", '  p: ctl = print x template="{}"']
+        lines += [f'  y: i64 = call x callee="f{k + 1}"']
+    lines += [f"function f{count}(x: i64) -> (x)", '  p: ctl = print x template="{}"']
+    library = parse("\n".join(lines))
+    assert isinstance(library, Library)
+    made, _ = simplify(library)
+    assert len(made.functions) == count + 2

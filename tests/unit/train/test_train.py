@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors
+import safetensors.numpy
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -190,6 +192,53 @@ def test_broken_checkpoints(spoil: Any, tmp_path: Path) -> None:
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(ut.LoadError, match="does not hold a checkpoint"):
         ut.train.load(path)
+
+
+METADATA: list[tuple[str, Any]] = [
+    *((key, value) for key in ("step", "done", "updates") for value in (-1, 1.5, float("nan"), 10**30, "1", True)),
+    *((key, value) for key in ("tally", "history", "sizes", "recipe", "source") for value in ("bc", [1], 5, {"a": 1})),
+    *((key, value) for key in ("vocabulary", "labels") for value in ("bc", {"words": "bc", "unknown": None}, [], 5)),
+    ("labels", {"words": ["a", 1], "unknown": None}), ("inner_words", "no"), ("model", ["x"]), ("model", "none"),
+    ("format", [2]), ("sizes", {"words": 10**400, "classes": 2}), ("recipe", {"seed": 2**32}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), METADATA, ids=lambda value: repr(value)[:20])
+def test_absurd_checkpoints(key: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, some_state()))
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = json.loads(file.metadata()["undertow"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if (key, value) == ("source", {"a": 1}):
+        return  # what it says is for people
+    text = json.dumps({**metadata, key: value})
+    safetensors.numpy.save_file(arrays, path, {"undertow": text})
+    with pytest.raises(ut.LoadError, match=r"does not hold a checkpoint|has format"):
+        ut.train.load(path)
+
+
+def test_checkpoints_with_other_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    ut.train.save(path, ut.train.Checkpoint(MODEL, RECIPE, some_state()))
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    first = next(iter(arrays))
+    for changed in (
+        {**arrays, "more": np.zeros(3)},
+        {**arrays, first: arrays[first].astype(np.int64)},
+        {**arrays, first: np.zeros(0, np.float32)},
+        {name: value for name, value in arrays.items() if name != first},
+    ):
+        safetensors.numpy.save_file(changed, path, metadata)
+        with pytest.raises(ut.LoadError, match="does not hold a checkpoint"):
+            ut.train.load(path)
+    for text in ("[" * 100_000, "null", "9" * 5000, "\ud800"):
+        safetensors.numpy.save_file(arrays, path, {"undertow": text.encode("utf-8", "replace").decode()})
+        with pytest.raises(ut.LoadError, match="does not hold a checkpoint"):
+            ut.train.load(path)
+    with pytest.raises(IsADirectoryError):
+        ut.train.load(tmp_path)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@
     from undertow.compat.v1 import function
 
 The same library and engines as everywhere in Undertow: functions become one static graph, and a run computes only
-what its fetches need. Only the user's own control edges order what acts on variables.
+what its fetches need. Reads and writes of variables are ordered only by your own control edges.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from undertow.types import i64 as int64  # noqa: F401
 
 compat = SimpleNamespace(v1=sys.modules[__name__])
 double, float, int = float64, float32, int32
-__version__ = "1.15.0"  # what programs ask before they choose how to write something
+__version__ = "1.15.0"  # programs check it to choose between APIs
 
 
 def disable_v2_behavior() -> None:

@@ -15,9 +15,9 @@ from undertow.compat.v1.tensor import (
     apply,
     as_constant,
     as_tensor,
-    given,
     named,
     operands,
+    with_reads,
     wrap,
     write_constant,
     writing,
@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# -- made --------------------------------------------------------------------------------------------------
+# -- creation --------------------------------------------------------------------------------------------------
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -88,7 +88,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, pr
 
 def _sizes(shape: Any) -> Any:
     """The sizes of a shape that may be a tensor, or contain some."""
-    sizes = given(shape)
+    sizes = with_reads(shape)
     if isinstance(sizes, Traced) and sizes.type.rank:
         length = sizes.type.shape[0]
         if not isinstance(length, int):
@@ -102,9 +102,9 @@ def _sizes(shape: Any) -> Any:
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Any:
-    """A tensor of that shape with the same value everywhere."""
+    """A tensor of this shape filled with one value."""
     with writing(dims, value):
-        element = given(value)
+        element = with_reads(value)
         return named(_filled(dims, element if isinstance(element, Traced) else as_constant(element)[()]), name)
 
 
@@ -146,7 +146,7 @@ def eye(num_rows: int, num_columns: int | None = None, dtype: Any = f32, name: s
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
     """The numbers from `start` up to but not including `limit`."""
     with writing(start, limit, delta):
-        first, last, step = given(start), given(limit), given(delta)
+        first, last, step = with_reads(start), with_reads(limit), with_reads(delta)
         if last is None:
             first, last = 0, first
         if not any(isinstance(v, Traced) for v in (first, last, step)):
@@ -158,7 +158,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
     """`num` evenly spaced numbers, both ends included."""
     with writing(start, stop):
-        values = [given(start), given(stop)]
+        values = [with_reads(start), with_reads(stop)]
         if not any(isinstance(v, Traced) for v in values):
             return write_constant(np.linspace(values[0], values[1], num).tolist())
         first, last = operands(values)
@@ -168,7 +168,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
     """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
     with writing(shape, a, b):
-        return named(wrap(draw(_sizes(shape), given(a), given(b), dtype_of(dtype))), name)
+        return named(wrap(draw(_sizes(shape), with_reads(a), with_reads(b), dtype_of(dtype))), name)
 
 
 def random_normal(
@@ -189,7 +189,7 @@ def random_uniform(
     return drawn(random.uniform, shape, float(minval), 1.0 if maxval is None else float(maxval), dtype, name)
 
 
-# -- rearranged --------------------------------------------------------------------------------------------
+# -- rearrangement --------------------------------------------------------------------------------------------
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
@@ -273,23 +273,23 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, n
 def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
     """Repeated this many times along each axis."""
     with writing(input):
-        found = as_tensor(input)
+        tiled = as_tensor(input)
         for axis, times in enumerate(multiples):
-            found = wrap(functions.concat([found] * int(times), axis=axis)) if times != 1 else found
-        return named(found, name)
+            tiled = wrap(functions.concat([tiled] * int(times), axis=axis)) if times != 1 else tiled
+        return named(tiled, name)
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """The block that starts there and has that size; -1 means up to the end."""
     with writing(input_, begin, size):
-        found = as_tensor(input_)
+        block = as_tensor(input_)
         for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):
             last = None if not isinstance(count, Traced) and count == -1 else first + count
-            found = functions.slice_between(found, first, last, axis=axis)
-        return named(wrap(found), name)
+            block = functions.slice_between(block, first, last, axis=axis)
+        return named(wrap(block), name)
 
 
-# -- picked and asked --------------------------------------------------------------------------------------
+# -- selection and sizes --------------------------------------------------------------------------------------
 
 
 def gather(params: Any, indices: Any, validate_indices: Any = None, name: str | None = None, axis: int = 0) -> Any:

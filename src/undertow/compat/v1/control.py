@@ -19,9 +19,9 @@ from undertow.compat.v1.tensor import (
     add_node,
     as_constant,
     as_tensor,
-    given,
     is_tensor_like,
     named,
+    with_reads,
     wrap,
     write_constant,
     writing,
@@ -66,7 +66,7 @@ def cond(
             )
     assert then is not None and other is not None
     with writing(pred) as graph:
-        truth = graph.writer.interpreter.truth(given(pred))
+        truth = graph.writer.interpreter.truth(with_reads(pred))
         if not isinstance(truth, Traced):
             return _unpacked((then if truth else other)(), strict)
         builder = graph.ctx.open_builder
@@ -97,19 +97,19 @@ def _unpacked(value: Any, strict: bool) -> Any:
 
 
 def _side(value: Any) -> tuple[Any, frozenset[int]]:
-    """What a branch gives, variables read; and which of its leaves are operations, now tokens of one kind."""
+    """The results of a branch, variables read; and which of them are operations, now replaced by tokens."""
     if value is None:
         raise CaptureError(
             "a function of tf.cond returns nothing", here(), hint="return a tensor, or tf.no_op(), from both"
         )
     leaves, structure = tree.flatten(value, is_tensor_like)
     operations = frozenset(k for k, leaf in enumerate(leaves) if isinstance(leaf, Operation))
-    found = [group(leaf).token if isinstance(leaf, Operation) else given(leaf) for leaf in leaves]
-    return tree.unflatten(structure, found), operations
+    values = [group(leaf).token if isinstance(leaf, Operation) else with_reads(leaf) for leaf in leaves]
+    return tree.unflatten(structure, values), operations
 
 
 def _same_defaults(sides: list[Any]) -> list[Any]:
-    """Numbers on both sides get the dtypes of this API: int32, float32."""
+    """Python numbers on both sides get the default dtypes of this API: int32, float32."""
     flat = [tree.flatten(side, is_tensor_like) for side in sides]
     if flat[0][1] != flat[1][1]:
         return sides
@@ -167,7 +167,7 @@ def while_loop(
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     with writing(*variables) as graph:
         leaves, structure = tree.flatten(variables, is_tensor_like)
-        start = [_initial(given(leaf)) for leaf in leaves]
+        start = [_initial(with_reads(leaf)) for leaf in leaves]
         names = _variable_names(cond, variables)
         interp, counter = graph.writer.interpreter, 0
         if maximum_iterations is not None:
@@ -177,7 +177,7 @@ def while_loop(
             return tree.unflatten(structure, [wrap(p) for p in params[counter:]])
 
         def header(params: list[Any]) -> Any:
-            truth = interp.truth(given(cond(*values_of(params))))
+            truth = interp.truth(with_reads(cond(*values_of(params))))
             if not isinstance(truth, Traced):
                 truth = write_constant(truth)
             if counter:
@@ -197,7 +197,7 @@ def while_loop(
                 )
             later = [  # numbers and arrays take the dtype of their loop variable
                 value if isinstance(value, Traced) or is_weak(value) else as_constant(value, param.dtype)[()]
-                for value, param in zip(map(given, found), params[counter:], strict=True)
+                for value, param in zip(map(with_reads, found), params[counter:], strict=True)
             ]
             return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
@@ -230,14 +230,14 @@ def _variable_names(function: Callable[..., Any], variables: Sequence[Any]) -> l
 def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | None = None, **_: Any) -> Any:
     """`fn` applied to every element along the leading axis, in parallel; the results are stacked."""
     with writing(elems) as graph:
-        found = given(elems)
-        whole = found if isinstance(found, (tuple, dict, Traced)) else as_constant(found)
+        elements = with_reads(elems)
+        whole = elements if isinstance(elements, (tuple, dict, Traced)) else as_constant(elements)
 
         def body(values: list[Any]) -> Any:
             leaves, structure = tree.flatten(values[0], is_tensor_like)
             value = fn(tree.unflatten(structure, [wrap(leaf) for leaf in leaves]))
             results, after = tree.flatten(value, is_tensor_like)
-            return tree.unflatten(after, [_initial(given(leaf)) for leaf in results])
+            return tree.unflatten(after, [_initial(with_reads(leaf)) for leaf in results])
 
         result = drive(graph_map(graph.ctx, [whole], body))
         leaves, structure = tree.flatten(result, is_tensor_like)
@@ -248,18 +248,18 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
 
 
 def _tokens(values: Sequence[Any]) -> list[Traced]:
-    """What arrives when these are there or done."""
-    found: list[Traced] = []
+    """Tokens that arrive when these values are computed, or these operations done."""
+    tokens: list[Traced] = []
     for value in values:
         if isinstance(value, Operation):
-            found.append(value.token)
+            tokens.append(value.token)
         elif is_tensor_like(value):
-            found.append(given(value))
+            tokens.append(with_reads(value))
         else:
             raise TypeMismatch(
                 f"{brief(value)} is neither a tensor nor an operation", here(), hint="pass tensors and operations"
             )
-    return found
+    return tokens
 
 
 class control_dependencies:

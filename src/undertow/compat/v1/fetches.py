@@ -47,7 +47,7 @@ def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list
         raise TypeMismatch(
             f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
         )
-    # Functions of ut give plain traced values.
+    # Functions of ut return plain traced values.
     leaves = [wrap(leaf) if isinstance(leaf, Traced) else leaf for leaf in leaves]
     return [_fetch(graph, leaf, span) for leaf in leaves], structure
 
@@ -64,7 +64,7 @@ def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
 
 
 def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> None:
-    """Is it a tensor of the main graph, outside branches?"""
+    """Reject a tensor of a function or of a branch."""
     if tensor.builder.context is not graph.ctx:
         raise another_graph(tensor, span)
     builder = tensor.builder
@@ -102,11 +102,11 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fe
     """The program for tensors and operations of the graph, built on first use."""
     values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
-    given = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
-    key = (tuple(values), tuple(orders), given)
+    computed_feeds = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
+    key = (tuple(values), tuple(orders), computed_feeds)
     with graph.lock:
         if key not in graph.programs:
-            graph.programs[key] = _make(graph, [*values, *orders], len(values), given)
+            graph.programs[key] = _make(graph, [*values, *orders], len(values), computed_feeds)
         return graph.programs[key]
 
 
@@ -136,7 +136,7 @@ def feeds_of(graph: Graph, feed_dict: Any, span: Span | None) -> dict[Port, Any]
         return {}
     if not isinstance(feed_dict, Mapping):
         raise TypeMismatch(f"feed_dict must be a dict, not {brief(feed_dict)}", span, hint="write feed_dict={x: 3}")
-    found: dict[Port, Any] = {}
+    feeds: dict[Port, Any] = {}
     for key, value in feed_dict.items():
         tensor = by_name(graph, key, span) if isinstance(key, str) else key
         if not isinstance(tensor, Tensor):
@@ -146,8 +146,8 @@ def feeds_of(graph: Graph, feed_dict: Any, span: Span | None) -> dict[Port, Any]
                 hint="the keys of feed_dict must be tensors, such as placeholders",
             )
         check_tensor(graph, tensor, "fed", span)
-        found[tensor.port] = _fed(tensor, value, span)
-    return found
+        feeds[tensor.port] = _fed(tensor, value, span)
+    return feeds
 
 
 def _called(tensor: Tensor) -> str:
@@ -197,6 +197,6 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
 
 
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
-    """The error of a placeholder that is needed, but not fed."""
+    """The error for a placeholder that is needed but not fed."""
     called = _called(Tensor(graph.main, port))
     return GraphError(f"{called} is needed, but not fed", span, hint="add it to feed_dict: sess.run(y, {x: 3})")

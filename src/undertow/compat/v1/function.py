@@ -23,10 +23,10 @@ from undertow.compat.v1.tensor import (
     as_constant,
     as_tensor,
     fitted,
-    given,
     in_tensorflow_words,
     is_tensor_like,
     named,
+    with_reads,
     writing,
 )
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
@@ -40,8 +40,8 @@ from undertow.types import type_of as numpy_type_of
 
 __all__ = ["Declare", "Defun"]
 
-# What Defun takes besides types. Every function has a gradient, so there is none to create; `shape_func` and what
-# follows it change nothing here.
+# Keywords of Defun. Every function has a gradient, so there is none to create; `shape_func` and those after it are
+# accepted and ignored.
 _OPTIONS = frozenset((
     "func_name", "out_names", "create_grad_func", "grad_func", "python_grad_func", "shape_func", "capture_by_value",
     "noinline",
@@ -68,7 +68,7 @@ def _written(type: Type) -> str:
 
 
 def _conflict(what: str, one: Declare | Defined, other: Declare | Defined, hint: str) -> GraphError:
-    """The error of two statements about a function that do not agree; it says where the other one is."""
+    """The error for two statements about a function that disagree; it names the line of the other."""
     where = ""
     if other.span is not None:
         is_near = one.span is not None and one.span.file == other.span.file
@@ -251,7 +251,7 @@ class Defined:
                     "change one func_name, or start over with tf.reset_default_graph()",
                 )
             count += 1
-            name = f"{self.name}~{count}"  # functions without a func_name may be called alike
+            name = f"{self.name}~{count}"  # functions without a func_name may share a name
         if name in graph.declared:
             _check_params(graph.declared[name], self)
         graph.defined[name] = self
@@ -264,7 +264,7 @@ class Defined:
             return _write_call(graph, known, args, self.param_names, self.params, results, name)
 
     def _results(self, graph: Graph, known: str) -> list[Type]:
-        """The types of the results: as declared, or as the body gives them."""
+        """The types of the results: declared, or those of the body."""
         if known in graph.declared:
             return graph.declared[known].results
         callee = graph.callee(known)
@@ -286,7 +286,7 @@ class Defined:
     # -- the body ------------------------------------------------------------------------------------------
 
     def trace(self, graph: Graph) -> None:
-        """Run the Python body with tensors as arguments, which writes its graph."""
+        """Write the function's graph, by running its Python body on tensors."""
         known = self._join(graph)
         callee = graph.callee(known)
         builder = Builder(callee, "function", self.span, context=graph.ctx)
@@ -331,7 +331,7 @@ class Defined:
                 self.span,
                 hint="write one name per result",
             )
-        return [given(leaf) for leaf in leaves]
+        return [with_reads(leaf) for leaf in leaves]
 
     def _check_results(self, declared: Declare, values: list[Any]) -> None:
         if len(values) != len(declared.results):
@@ -391,19 +391,19 @@ class Overloaded:
     def __init__(self, python: Callable[..., Any], options: dict[str, Any]) -> None:
         self.python = python
         self.options = options
-        self._made: dict[tuple[Type, ...], Defined] = {}
+        self._by_types: dict[tuple[Type, ...], Defined] = {}
         functools.update_wrapper(self, python, updated=())
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args):
             tensors = [as_tensor(arg) for arg in args]
             types = tuple(tensor.type for tensor in tensors)
-            if types not in self._made:
+            if types not in self._by_types:
                 options = self.options
-                if self._made and options.get("func_name") is not None:
-                    options = {**options, "func_name": f"{options['func_name']}_{len(self._made) + 1}"}
-                self._made[types] = Defined(self.python, list(types), options)
-            return self._made[types](*tensors, name=name)
+                if self._by_types and options.get("func_name") is not None:
+                    options = {**options, "func_name": f"{options['func_name']}_{len(self._by_types) + 1}"}
+                self._by_types[types] = Defined(self.python, list(types), options)
+            return self._by_types[types](*tensors, name=name)
 
 
 # -- calls -------------------------------------------------------------------------------------------------
@@ -440,7 +440,7 @@ def _write_call(
 
 def _argument(value: Any, wanted: Type, what: str) -> Operand:
     """An argument as an operand of the type of the parameter."""
-    value = given(value)
+    value = with_reads(value)
     if not isinstance(value, Traced):
         if not is_weak(value) and not is_tensor_like(value):
             value = fitted(value, wanted.dtype)
@@ -448,19 +448,21 @@ def _argument(value: Any, wanted: Type, what: str) -> Operand:
             value = as_constant(value, wanted.dtype)[()]
         else:
             value = as_constant(value)[()]
-    found = value.type if isinstance(value, Traced) else numpy_type_of(np.asarray(value))
-    if not wanted.accepts(found):
+    actual = value.type if isinstance(value, Traced) else numpy_type_of(np.asarray(value))
+    if not wanted.accepts(actual):
         raise TypeMismatch(
-            f"{what} must be {_written(wanted)}, not {_said(found)}",
+            f"{what} must be {_written(wanted)}, not {_said(actual)}",
             here(),
-            hint=in_tensorflow_words(_how_to_fit(found, wanted)),
+            hint=in_tensorflow_words(_how_to_fit(actual, wanted)),
         )
     return operand(value)
 
 
-def _how_to_fit(found: Type, wanted: Type) -> str:
-    if found.dtype != wanted.dtype:
+def _how_to_fit(actual: Type, wanted: Type) -> str:
+    if actual.dtype != wanted.dtype:
         return f"convert it with tf.cast(x, {_written(Type(wanted.dtype))})"
     if not wanted.shape:
-        return f"a bare type is one number; for arrays declare {_written(found)}, or tf.{wanted.dtype.numpy.name}[None]"
-    return f"change the argument, or declare {_written(found)}"
+        return (
+            f"a bare type is one number; for arrays declare {_written(actual)}, or tf.{wanted.dtype.numpy.name}[None]"
+        )
+    return f"change the argument, or declare {_written(actual)}"

@@ -43,45 +43,45 @@ def gradients(
 ) -> list[Any]:
     """The derivatives of the sum of `ys` with respect to each of `xs`; None for an x that `ys` do not depend on."""
     outs, ins = _listed(ys, "ys"), _listed(xs, "xs")
-    given = [None] * len(outs) if grad_ys is None else _cotangents(grad_ys, len(outs))
+    cotangents = [None] * len(outs) if grad_ys is None else _cotangents(grad_ys, len(outs))
     if stop_gradients:
         raise GraphError(
             "tf.gradients does not support stop_gradients", here(), hint="use tf.stop_gradient(x) in the graph"
         )
-    with writing(*outs, *ins, *(g for g in given if g is not None)) as graph:
+    with writing(*outs, *ins, *(g for g in cotangents if g is not None)) as graph:
         tensors = [as_tensor(y) for y in outs]
         for y in tensors:
             _check_float(y)
-        pairs = _summed([(y, _cotangent(y, g)) for y, g in zip(tensors, given, strict=True)])
-        found = _written(graph, pairs, ins, name)
+        pairs = _summed([(y, _cotangent(y, g)) for y, g in zip(tensors, cotangents, strict=True)])
+        derivatives = _written(graph, pairs, ins, name)
         if str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower() == "zero":
-            found = [zeros_like(x) if dx is None else dx for x, dx in zip(ins, found, strict=True)]
-        return found
+            derivatives = [zeros_like(x) if dx is None else dx for x, dx in zip(ins, derivatives, strict=True)]
+        return derivatives
 
 
 def _listed(values: Any, what: str) -> list[Any]:
-    found = list(values) if isinstance(values, (list, tuple)) else [values]
-    for value in found:
+    tensors = list(values) if isinstance(values, (list, tuple)) else [values]
+    for value in tensors:
         if not is_tensor_like(value) or isinstance(value, Operation):
             raise TypeMismatch(
                 f"the {what} of tf.gradients must be tensors, not {brief(value)}",
                 here(),
                 hint="pass tensors and variables: tf.gradients(loss, [w, b])",
             )
-    if not found:
+    if not tensors:
         raise TypeMismatch(f"tf.gradients needs {what}", here(), hint="write tf.gradients(y, x)")
-    return found
+    return tensors
 
 
 def _cotangents(grad_ys: Any, count: int) -> list[Any]:
-    found = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
-    if len(found) != count:
+    cotangents = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
+    if len(cotangents) != count:
         raise TypeMismatch(
-            f"tf.gradients gets {count} ys, but {len(found)} grad_ys",
+            f"tf.gradients gets {count} ys, but {len(cotangents)} grad_ys",
             here(),
             hint="pass one for each y, or None for a weight of 1",
         )
-    return found
+    return cotangents
 
 
 def _check_float(y: Tensor) -> None:
@@ -93,13 +93,13 @@ def _check_float(y: Tensor) -> None:
         )
 
 
-def _cotangent(y: Tensor, given: Any) -> Any:
+def _cotangent(y: Tensor, grad_y: Any) -> Any:
     """The weight of a y's derivative: as given, or ones."""
-    if given is None:
+    if grad_y is None:
         if y.type.is_static:
             return np.ones([d for d in y.type.shape if isinstance(d, int)], y.type.dtype.numpy)
         return ones_like(y)
-    value = as_tensor(given, None if is_tensor_like(given) else y.dtype)
+    value = as_tensor(grad_y, None if is_tensor_like(grad_y) else y.dtype)
     if not y.type.accepts(value.type):
         raise TypeMismatch(
             f"the grad_ys of {y!r} is {said(value.type)}",
@@ -111,18 +111,18 @@ def _cotangent(y: Tensor, given: Any) -> Any:
 
 def _summed(pairs: Sequence[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
     """Each y once; the cotangents of a repeated y add up."""
-    found: dict[tuple[Builder, Port], tuple[Tensor, Any]] = {}
+    sums: dict[tuple[Builder, Port], tuple[Tensor, Any]] = {}
     for y, cotangent in pairs:
-        before = found.get((y.builder, y.port))
-        found[y.builder, y.port] = y, cotangent if before is None else before[1] + cotangent
-    return list(found.values())
+        before = sums.get((y.builder, y.port))
+        sums[y.builder, y.port] = y, cotangent if before is None else before[1] + cotangent
+    return list(sums.values())
 
 
-# -- what depends on what ----------------------------------------------------------------------------------
+# -- dependences -------------------------------------------------------------------------------------------
 
 
 class _Upstream:
-    """What floats some values depend on: ports of the builder, and variables that are read where that is not seen."""
+    """The floats that values depend on: ports of this builder, and variables read here or inside calls."""
 
     def __init__(self, graph: Graph, builder: Builder, ports: Iterable[Operand]) -> None:
         self.graph = graph
@@ -171,7 +171,7 @@ def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Po
 
 
 def _leading(node: Node) -> tuple[Operand, ...]:
-    """The operands that a cotangent of a node goes to."""
+    """The operands of a node that get a cotangent."""
     if node.op == "switch":
         return node.inputs[1:]
     if node.op in ENTERS or node.op in ("merge", DERIVATIVE):
@@ -198,17 +198,17 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
             variables.append(x.name if is_variable else "")
             places.append(place)
             _check_outside(builder, visible, named[-1], ys, x)
-    found: list[Any] = [None] * len(xs)
+    derivatives: list[Any] = [None] * len(xs)
     if not places:
-        return found
+        return derivatives
     types = tuple(xs[place].type.erased() for place in places)
     flat = [port for ports in named for port in ports]
     attrs = Attrs(ys=len(ys), sizes=tuple(map(len, named)), variables=tuple(variables))
     number = builder.add(DERIVATIVE, (*ys, *cotangents, *flat), types, attrs, here(), name or "gradients", (), region)
     for index, place in enumerate(places):
-        made = Tensor(builder, Port(number, index))
-        found[place] = identity(made) if builder.controls else made
-    return found
+        derivative = Tensor(builder, Port(number, index))
+        derivatives[place] = identity(derivative) if builder.controls else derivative
+    return derivatives
 
 
 def _own_port(x: Traced, builder: Builder) -> Port:

@@ -1,8 +1,8 @@
 """`tf.Graph`: a main graph that grows while Python runs, its functions, and the default graph.
 
 Function bodies run as plain Python, and operations on tensors write nodes. So there is no
-syntax to capture; conditions and loops are `tf.cond` and `tf.while_loop`. No order is added to what acts on
-variables but that of the user's own control edges.
+syntax to capture; conditions and loops are `tf.cond` and `tf.while_loop`. Reads and writes of
+variables are ordered only by the user's own control edges.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Stack(threading.local, Generic[Item]):
         self.items.append(item)
         try:
             yield
-        finally:  # others may stand above it by now; and a session may be closed by another thread
+        finally:  # it may not be the innermost any more, and another thread may close a session
             if item in self.items:
                 del self.items[len(self.items) - 1 - self.items[::-1].index(item)]
 
 
 class NativeContext(Context):
-    """Writes at any time. Its place in the source is where Python stands, or where an @ut.function is captured."""
+    """A context that can be written to at any time. Its source line is Python's, or that of a captured function."""
 
     __slots__ = ("graph", "told")
 
@@ -69,7 +69,7 @@ class NativeContext(Context):
 
     def give(self, value: Any) -> Any:
         """What an @ut.function gives, as tensors."""
-        from undertow.compat.v1.tensor import wrap  # which is written in terms of this file
+        from undertow.compat.v1.tensor import wrap  # it imports this file
 
         if self.session.is_capturing:
             return value
@@ -81,7 +81,7 @@ class GraphSession(CaptureSession):
     """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
     def resolve(self, value: Traced) -> Port:
-        """A tensor as seen from the graph being written. From outside, a function sees only constants."""
+        """The port of a tensor in the graph being written. A function can use only constants from outside."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -89,7 +89,7 @@ class GraphSession(CaptureSession):
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
         if node.op == "identity" and isinstance(node.inputs[0], Const):
-            return builder.gate(node.inputs[0], here(), node.name.rsplit("/", 1)[-1])
+            return builder.gate(node.inputs[0], here(), node.short_name)
         raise GraphError(
             f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
             here(),
@@ -150,13 +150,13 @@ class Graph:
         self.lock = threading.RLock()
         self.declared: dict[str, Declare] = {}
         self.defined: dict[str, Defined] = {}
-        self.candidates: dict[str, Defined] = {}  # what a call by a name meant, if none is added
+        self.candidates: dict[str, Defined] = {}  # functions called by name, used if none is added
         self.tracing: list[str] = []  # functions whose bodies are being written, outermost first
         self.variables: list[Any] = []
         self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
-        self.programs: dict[Any, Fetched] = {}  # what is fetched and fed -> the program for it
-        self._callees: dict[str, str] = {}  # name of a function -> what it is called in graphs
-        self._functions: dict[str, str] = {}  # and back
+        self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
+        self._callees: dict[str, str] = {}  # name of a function -> its name in graphs
+        self._functions: dict[str, str] = {}  # the inverse
         self._fed: dict[Port, Port] = {}
         self._named: dict[int, str] = {}  # node of main -> its unique name
         self._taken: dict[str, int] = {}
@@ -165,7 +165,7 @@ class Graph:
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """Operations are added to this graph, inside the `with`."""
+        """Inside the `with`, operations are added to this graph."""
         with _GRAPHS.pushed(self):
             yield self
 
@@ -182,7 +182,7 @@ class Graph:
     # -- names ---------------------------------------------------------------------------------------------
 
     def callee(self, name: str) -> str:
-        """What a function is called in graphs."""
+        """The name of a function in graphs."""
         if name not in self._callees:
             self._callees[name] = fresh = self.writer.fresh_name(name)
             self._functions[fresh] = name
@@ -219,9 +219,9 @@ class Graph:
     # -- functions -----------------------------------------------------------------------------------------
 
     def library_of(self, main: FunctionGraph) -> Library:
-        """Main and every function that it needs, traced where that has not been done."""
+        """Main and every function that it needs, tracing those that are not traced yet."""
         graphs, waiting, seen = self.writer.graphs, [main], {main.name}
-        for graph in waiting:  # which grows
+        for graph in waiting:  # grows during the loop
             for node in graph.nodes:
                 callee = node.attrs.get("callee", node.attrs.get("body"))
                 if isinstance(callee, str) and callee not in seen:
@@ -232,7 +232,7 @@ class Graph:
         return library_of(main, graphs)
 
     def body_of(self, callee: str) -> FunctionGraph | None:
-        """The graph of a function by what it is called in graphs, traced now if need be; None if that cannot be yet."""
+        """The graph of a function by its name in graphs, traced if need be; None if it is not defined yet."""
         if callee not in self.writer.graphs:
             name = self._functions.get(callee)
             known = name is not None and (self.defined.get(name) or self.candidates.get(name))
@@ -244,7 +244,7 @@ class Graph:
     def _trace(self, name: str, span: Span | None) -> None:
         declared: Any = self.declared.get(name)
         found = self.defined.get(name) or self.candidates.get(name) or NEWEST.get(name)
-        # A definition that is older than the declaration, and other than it says, belongs to something else.
+        # A definition older than the declaration, with other types, is of another function.
         if found is None or (found.number < declared.number and found.params != declared.params):
             raise GraphError(
                 f"`{name}` is declared and called, but never defined",
@@ -253,7 +253,7 @@ class Graph:
             )
         found.trace(self)
 
-    # -- to look at ----------------------------------------------------------------------------------------
+    # -- inspection ----------------------------------------------------------------------------------------
 
     def get_tensor_by_name(self, name: str) -> Any:
         """The tensor `name:0`."""
@@ -268,7 +268,7 @@ class Graph:
         return program_of(self, fetches).captured.library
 
     def view(self, fetches: Any, simplify: bool | None = None) -> Any:
-        """The static graph that a run of these fetches runs: prints as text, shows as a picture in a notebook."""
+        """The static graph that these fetches run: prints as text, shows as a picture in a notebook."""
         from undertow.compat.v1.fetches import program_of
 
         return program_of(self, fetches).view(simplify)

@@ -1,6 +1,6 @@
 """Arithmetic, comparisons, logic, reductions and products, by their TensorFlow names.
 
-Operations that are one operator of the library are made from its row.
+Operations that are a single operator are made from its row in `ops`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _two(ours: Op) -> Op:
 
 
 def _over(ours: Op, keeps_dtype: bool = False) -> Op:
-    """A reduction; those that sum keep the dtype: TensorFlow sums int32 in int32."""
+    """A reduction. Sums keep the dtype: TensorFlow sums int32 in int32."""
 
     def reduction(
         input_tensor: Any,
@@ -46,8 +46,8 @@ def _over(ours: Op, keeps_dtype: bool = False) -> Op:
 
 
 def from_rows(prefix: str) -> dict[str, Op]:
-    """The operations that rows call by names with this prefix."""
-    made: dict[str, Op] = {}
+    """The operations whose rows have a TensorFlow name with this prefix."""
+    operations: dict[str, Op] = {}
     for row in CATALOGUE.values():
         for name in row.names(prefix):
             ours = getattr(functions, row.public)
@@ -55,8 +55,8 @@ def from_rows(prefix: str) -> dict[str, Op]:
             operation = _over(ours, is_sum) if row.attrs else (_one if row.arity == 1 else _two)(ours)
             operation.__name__ = operation.__qualname__ = name
             operation.__doc__ = row.sentence()
-            made[name] = operation
-    return made
+            operations[name] = operation
+    return operations
 
 
 _FROM_ROWS = {name: operation for name, operation in from_rows("tf.").items() if "." not in name}
@@ -71,7 +71,7 @@ reduce_mean.__doc__ = "The mean over some axes, or over all."
 
 
 def div(x: Any, y: Any, name: str | None = None) -> Any:
-    """X / y as in Python 2: of integers rounded down."""
+    """X / y as in Python 2: integers are divided with floor."""
     with writing(x, y):
         a, b = operands([x, y])
         is_float = any(as_tensor(v).dtype.kind == "float" for v in (a, b))
@@ -109,17 +109,17 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Any:
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """Not below the one, not above the other."""
+    """Limited to the range from `clip_value_min` to `clip_value_max`."""
     return apply(functions.clip, [t, clip_value_min, clip_value_max], name)
 
 
 def _shrinking(length: Any, most: Any) -> Any:
-    """The factor that makes a length that is above `most` that long."""
+    """The factor that scales a length down to `most`; 1 if it is not longer."""
     return functions.divide(most, functions.maximum(length, most))
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """Scaled down, where its length is above `clip_norm`, to that length."""
+    """Scaled down to the norm `clip_norm` if its norm is larger."""
 
     def clipped(x: Any, most: Any) -> Any:
         length = functions.sqrt(functions.sum(functions.square(x), axis=axes, keepdims=True))
@@ -129,20 +129,20 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Any:
-    """The length of all these tensors together, as one vector; None counts nothing."""
+    """The norm of all these tensors together, as one vector; None is skipped."""
     squares = [apply(lambda x: functions.sum(functions.square(x), dtype=x.dtype), [t]) for t in t_list if t is not None]
     return apply(lambda *values: functions.sqrt(_total(*values)), squares, name)
 
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
-    """The tensors, all scaled down by one factor if their length together is above `clip_norm`; and that length."""
+    """The tensors, scaled down by one factor if their global norm is above `clip_norm`; and that norm."""
     length = global_norm(t_list) if use_norm is None else use_norm
     factor = apply(_shrinking, [length, clip_norm])
     return [None if t is None else apply(functions.multiply, [t, factor]) for t in t_list], length
 
 
 def cumsum(x: Any, axis: int = 0, name: str | None = None) -> Any:
-    """The sums of all elements up to each."""
+    """Running sums along an axis."""
     return apply(lambda v: functions.cumulative_sum(v, axis=axis, dtype=v.dtype), [x], name)
 
 

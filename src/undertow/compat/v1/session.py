@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
-from undertow.api.function import check_written
+from undertow.api.function import begin, check_written, limits_left
 from undertow.api.options import Settings, settings
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
@@ -37,15 +37,15 @@ def get_default_session() -> Session | None:
 
 
 def session_for(session: Session | None, what: Any) -> Session:
-    """The session that is given, or that of the innermost `with`."""
-    found = session or get_default_session()
-    if found is None:
+    """This session, or that of the innermost `with`."""
+    chosen = session or get_default_session()
+    if chosen is None:
         raise GraphError(
             f"there is no session to run {what!r} in",
             here(),
             hint="use `with tf.Session():`, or pass one: x.eval(session=sess)",
         )
-    return found
+    return chosen
 
 
 class ConfigProto:
@@ -70,7 +70,7 @@ class Session:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
         self.graph = get_default_graph() if graph is None else graph
-        self._cell = Cell({})  # the values of variables by name: a dict that is replaced as a whole, and never changed
+        self._cell = Cell({})  # values of variables by name: the dict is replaced as a whole, never changed
         self._is_open = True
         self._entered: list[contextlib.ExitStack] = []
 
@@ -90,7 +90,7 @@ class Session:
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Session]:
-        """`with sess.as_default():` makes it the one that `eval` uses, and does not close it."""
+        """Inside `with sess.as_default():`, `eval` uses this session; it is not closed at the end."""
         self._check_open()
         with _SESSIONS.pushed(self):
             yield self
@@ -117,20 +117,23 @@ class Session:
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
-        asked = self._asked(fetches, feed_dict)
-        inputs = self._inputs(asked, self._settings())
-        graphs = asked.fetched.program.captured.library.functions.values()
+        begin(self._settings())
+        request = self._request(fetches, feed_dict)
+        inputs = self._inputs(request, self._settings())
+        graphs = request.fetched.program.captured.library.functions.values()
         names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
         state = {name: value for name, value in self._cell.value.items() if name in names}
-        return find_behaviors(asked.fetched.program, inputs, state, budget, asked.results)
+        return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
-        asked, chosen = self._asked(fetches, feed_dict), self._settings()
-        if not asked.leaves:
-            return asked.results([])
-        return self._execute(asked, self._inputs(asked, chosen), chosen)
+        chosen = self._settings()
+        begin(chosen)
+        request = self._request(fetches, feed_dict)
+        if not request.leaves:
+            return request.results([])
+        return self._execute(request, self._inputs(request, chosen), chosen)
 
-    def _asked(self, fetches: Any, feed_dict: Any) -> _Asked:
+    def _request(self, fetches: Any, feed_dict: Any) -> _Request:
         self._check_open()
         span = here()
         leaves, structure = flatten_fetches(self.graph, fetches, span)
@@ -143,27 +146,28 @@ class Session:
         for port in fetched.inputs:
             if port not in fed:
                 raise missing(self.graph, port, span)
-        return _Asked(leaves, structure, fetched, fed)
+        return _Request(leaves, structure, fetched, fed)
 
-    def _inputs(self, asked: _Asked, chosen: Settings) -> list[Any]:
-        inputs = [asked.fed[port] for port in asked.fetched.inputs]
-        if asked.fetched.seed is not None:
-            inputs.insert(asked.fetched.seed, chosen.draw_seed())
+    def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
+        inputs = [request.fed[port] for port in request.fetched.inputs]
+        if request.fetched.seed is not None:
+            inputs.insert(request.fetched.seed, chosen.draw_seed())
         return inputs
 
-    def _execute(self, asked: _Asked, inputs: list[Any], chosen: Settings) -> Any:
-        fetched = asked.fetched
+    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings) -> Any:
+        fetched = request.fetched
         with self.graph.lock:
-            plan = fetched.program.plan(chosen.find_engine(), chosen.simplify)
+            plan = fetched.program.ready(chosen)
+        limits = limits_left(chosen)
         try:
             if not fetched.written:
-                return asked.results(plan.run(inputs, chosen.limits, dict(self._cell.value))[0])
+                return request.results(plan.run(inputs, limits, dict(self._cell.value))[0])
 
             def work(cells: dict[str, Any]) -> Any:
                 before, state = cells["values"], dict(cells["values"])
-                values, _ = plan.run(inputs, chosen.limits, state)
+                values, _ = plan.run(inputs, limits, state)
                 cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
-                return asked.results(values)
+                return request.results(values)
 
             return transact({"values": self._cell}, ["values"], work, lambda held: held, lambda _: "variables")
         except OSError as fault:
@@ -172,8 +176,8 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a run was asked for."""
+class _Request:
+    """The fetches and feeds of a run, with the program for them."""
 
     leaves: list[Any]  # tensors and operations
     structure: tree.Structure
@@ -211,5 +215,5 @@ def _frozen(value: Any) -> Any:
 
 
 def _own(value: Any) -> Any:
-    """A copy that the user may modify, never the value of a variable or a constant."""
+    """A copy that the user may modify; never the array of a variable or a constant."""
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value

@@ -1,7 +1,7 @@
 """`tf.Variable`: a handle in the graph. Its value lives in each session, from its initializer on.
 
-A variable that is used as a tensor is read there, after the control edges in force; nothing else orders reads and
-assignments.
+A variable that is used as a tensor is read there, after the current control dependencies; nothing else orders reads
+and assignments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from undertow.compat.v1.array import drawn
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
-from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, given, named, writing
+from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, named, with_reads, writing
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.frontend.syntax.annotations import convert
 from undertow.frontend.values import random
@@ -79,26 +79,26 @@ class Variable:
                         here(),
                         hint="convert it with tf.cast, or change dtype=",
                     )
-                self.type = self._held(shape, validate_shape)
+                self.type = self._type_of(shape, validate_shape)
                 self.initializer = self._assign("set", self.initial_value).op
             self._fetched: Tensor | None = None
             graph.variables.append(self)
 
-    def _held(self, shape: Any, validate_shape: bool) -> Type:
-        """The type that it holds: that of its initial value, unless a shape leaves dimensions open."""
-        found = self.initial_value.type
+    def _type_of(self, shape: Any, validate_shape: bool) -> Type:
+        """The type of the variable: that of its initial value, unless a shape leaves dimensions open."""
+        initial = self.initial_value.type
         if shape is None:
-            return found if validate_shape else found.with_shape((None,) * found.rank)
-        wanted = found.with_shape(tuple(None if d is None else int(d) for d in shape))
-        if not wanted.accepts(found):
+            return initial if validate_shape else initial.with_shape((None,) * initial.rank)
+        wanted = initial.with_shape(tuple(None if d is None else int(d) for d in shape))
+        if not wanted.accepts(initial):
             raise TypeMismatch(
-                f"variable `{self.name}` is declared as {wanted}, but its initial value is {found}",
+                f"variable `{self.name}` is declared as {wanted}, but its initial value is {initial}",
                 here(),
                 hint="change the value, or leave out shape=",
             )
         return wanted
 
-    # -- what it is ----------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> Any:
@@ -110,7 +110,7 @@ class Variable:
 
     @property
     def op(self) -> Operation:
-        """The operation that reads it, where nothing orders it."""
+        """The operation that reads it, ordered by nothing."""
         return Operation(self.fetched())
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Variable:
     # -- reading and assigning -----------------------------------------------------------------------------
 
     def read_value(self) -> Tensor:
-        """The value at this place: after the control edges in force here."""
+        """The value at this point, after the current control dependencies."""
         with writing(self):
             return self._read()
 
@@ -146,7 +146,7 @@ class Variable:
         return self._fetched
 
     def initialized_value(self) -> Tensor:
-        """Its initial value, for the initial values of others."""
+        """Its initial value, for use in initial values of other variables."""
         return self.initial_value
 
     def eval(self, session: Any = None) -> Any:
@@ -154,7 +154,7 @@ class Variable:
         return self.fetched().eval(session=session)
 
     def load(self, value: Any, session: Any = None) -> None:
-        """Give it a value in a session, at once."""
+        """Set its value in a session, immediately."""
         from undertow.compat.v1.session import session_for
 
         session_for(session, self).run(self.initializer, {self.initial_value: value})
@@ -172,20 +172,28 @@ class Variable:
         return named(self._assign("subtract", delta), name)
 
     def updated(self, how: str, value: Any) -> Tensor:
-        """The new value after an update, which comes after the reads of the run that nothing orders behind it."""
+        """The new value after an update, which follows all reads of the run that no control edge puts after it."""
         return self._assign(how, value, **{UPDATE: True})
 
     def _assign(self, how: str, value: Any, **more: Any) -> Tensor:
         with writing(self, value):
-            return add_node("assign", [self._fitting(given(value))], self._attrs(how=how, **more), f"{self.name}.{how}")
+            return add_node(
+                "assign", [self._fitting(with_reads(value))], self._attrs(how=how, **more), f"{self.name}.{how}"
+            )
 
     def _fitting(self, value: Any) -> Any:
-        """What is assigned, in the variable's dtype; whether the shape fits is said by the type rule."""
+        """The assigned value in the variable's dtype; the type rule checks its shape."""
         what, dtype = f"the value for variable `{self.name}`", self.type.dtype
-        found = value if isinstance(value, Traced) or is_weak(value) else fitted(value, dtype)
-        rank = found.type.rank if isinstance(found, Traced) else 0 if is_weak(found) else numpy_type_of(found).rank
+        converted = value if isinstance(value, Traced) or is_weak(value) else fitted(value, dtype)
+        rank = (
+            converted.type.rank
+            if isinstance(converted, Traced)
+            else 0
+            if is_weak(converted)
+            else numpy_type_of(converted).rank
+        )
         try:
-            return convert(found, Type(dtype, (None,) * rank), what, {})[0]
+            return convert(converted, Type(dtype, (None,) * rank), what, {})[0]
         except TypeMismatch as fault:
             fault.what = fault.what.replace("but annotated as", "but it holds")
             fault.hint = f"convert it with tf.cast(x, tf.{dtype.numpy.name})"
@@ -205,7 +213,7 @@ def _free_name(graph: Graph, name: str) -> str:
     return next(free for k in itertools.count() if (free := f"{name}_{k}" if k else name) not in taken)
 
 
-# -- by name -----------------------------------------------------------------------------------------------
+# -- functions -----------------------------------------------------------------------------------------------
 
 
 def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
@@ -235,7 +243,7 @@ def global_variables(scope: str | None = None) -> list[Variable]:
 
 
 def trainable_variables(scope: str | None = None) -> list[Variable]:
-    """Those that optimizers update."""
+    """The variables that optimizers update."""
     return [v for v in global_variables(scope) if v.trainable]
 
 
@@ -287,7 +295,7 @@ def get_variable(
     trainable: bool = True,
     **_: Any,
 ) -> Variable:
-    """A new variable of this name; inside a scope with `reuse`, the existing one."""
+    """A new variable of this name, or, inside a scope with `reuse`, the existing one."""
     graph = get_default_graph()
     full = _scoped(graph, name)
     known: Variable | None = next((v for v in graph.variables if v.name == full), None)

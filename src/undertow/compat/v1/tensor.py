@@ -27,7 +27,7 @@ from undertow.ops.op import CATALOGUE, find
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
 
 _KINDS = ("bool", "int", "float")
-# What hints of the library call by its own names: rows know those of operators.
+# The TensorFlow names of functions in hints; those of operators are in their rows.
 _WORDS = {
     **{row.public: row.names("tf.")[0] for row in CATALOGUE.values() if row.names("tf.")},
     **{name: name for name in ("bool", "broadcast_to", "concat", "cond", "expand_dims", "stack", "where", "zeros")},
@@ -36,12 +36,12 @@ _WORDS = {
 
 
 def in_tensorflow_words(hint: str) -> str:
-    """A hint of the library with the names that it has here."""
+    """A hint with the TensorFlow names of functions."""
     return re.sub(r"\but\.(\w+)", lambda match: f"tf.{_WORDS[match[1]]}" if match[1] in _WORDS else match[0], hint)
 
 
 class TensorShape(tuple[int | None, ...]):
-    """The dimensions of a tensor as they are known before a run; None for one that is not."""
+    """The dimensions of a tensor as known before a run; None where unknown."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class TensorShape(tuple[int | None, ...]):
 
     @property
     def ndims(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self)
 
     rank = ndims
@@ -61,7 +61,7 @@ class TensorShape(tuple[int | None, ...]):
         return None not in self
 
     def num_elements(self) -> int | None:
-        """How many elements there are, if that is known."""
+        """The number of elements, if it is known."""
         return None if None in self else int(np.prod([d for d in self if d is not None], dtype=np.int64))
 
 
@@ -70,7 +70,7 @@ class Tensor(Traced):
 
     __slots__ = ()
 
-    __hash__ = object.__hash__  # a tensor is a key of feed_dict
+    __hash__ = object.__hash__  # tensors are keys of feed_dict
 
     @property
     def graph(self) -> Graph:
@@ -81,19 +81,19 @@ class Tensor(Traced):
 
     @property
     def name(self) -> str:
-        """`add:0`: the name of its operation, and which of the outputs."""
+        """The name of its operation and the number of the output: `add:0`."""
         graph, number = self.graph, self.port.node
         name = graph.unique_name(number) if self.builder is graph.main else self.builder.nodes[number].name
         return f"{name}:{self.port.index}"
 
     @property
     def op(self) -> Operation:
-        """The operation that gives it."""
+        """The operation that computes it."""
         return Operation(self)
 
     @property
     def shape(self) -> TensorShape:
-        """The dimensions that are known before a run; `tf.shape(x)` tells them all, at run time."""
+        """The dimensions as known before a run; `tf.shape(x)` has them all, at run time."""
         return TensorShape(d if isinstance(d, int) else None for d in self.type.shape)
 
     def get_shape(self) -> TensorShape:
@@ -107,7 +107,7 @@ class Tensor(Traced):
 
     @property
     def span(self) -> Span | None:
-        """The line that made it."""
+        """The source line that created it."""
         return self.builder.nodes[self.port.node].span
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
@@ -135,11 +135,11 @@ class Tensor(Traced):
 
     def __getitem__(self, key: Any) -> Any:
         with writing(self):
-            return wrap(getitem(self, given(key)))
+            return wrap(getitem(self, with_reads(key)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         with writing(self):
-            return wrap(super().__array_ufunc__(ufunc, method, *(given(x) for x in inputs), **kwargs))
+            return wrap(super().__array_ufunc__(ufunc, method, *(with_reads(x) for x in inputs), **kwargs))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         with writing(self):
@@ -185,7 +185,7 @@ class Operation:
 
     @property
     def outputs(self) -> list[Tensor]:
-        """The tensors that it gives."""
+        """The tensors that it computes."""
         builder, number = self.token.builder, self.token.port.node
         kinds = builder.nodes[number].types
         return [Tensor(builder, Port(number, k)) for k, type in enumerate(kinds) if type.dtype.kind != "ctl"]
@@ -210,21 +210,21 @@ class Operation:
 
 
 def graph_of(values: Sequence[Any]) -> Graph:
-    """The graph that an operation on these goes to: theirs, or the default one."""
-    found: Graph | None = None
+    """The graph that an operation on these values is added to: theirs, or the default graph."""
+    chosen: Graph | None = None
     for value in values:
         for item in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(item, Tensor) or hasattr(type(item), "__undertow_read__"):
                 graph = getattr(item, "graph", None)
-                if found is not None and isinstance(graph, Graph) and graph is not found:
+                if chosen is not None and isinstance(graph, Graph) and graph is not chosen:
                     raise another_graph(item, here())
-                found = found or graph
-    return found or get_default_graph()
+                chosen = chosen or graph
+    return chosen or get_default_graph()
 
 
 @contextlib.contextmanager
 def writing(*values: Any) -> Iterator[Graph]:
-    """Nodes are written to the graph of these values; errors get the user's line."""
+    """Write nodes to the graph of these values; errors get the user's line."""
     graph = graph_of(values)
     with graph.lock, capturing(graph.ctx):
         try:
@@ -236,7 +236,7 @@ def writing(*values: Any) -> Iterator[Graph]:
 
 
 def wrap(value: Any) -> Any:
-    """What a function of the library gives, as tensors."""
+    """The results of a library function as tensors."""
     if isinstance(value, Traced):
         return value if isinstance(value, Tensor) else Tensor(value.builder, value.port)
     if isinstance(value, (list, tuple)):
@@ -245,7 +245,7 @@ def wrap(value: Any) -> Any:
 
 
 def named(value: Any, name: str | None) -> Any:
-    """Give the node of a tensor that was just written a name."""
+    """Name the node of a tensor that was just written."""
     if name is not None and isinstance(value, Tensor):
         if not isinstance(name, str) or not name:
             raise TypeMismatch(f"invalid name={brief(name)}", here(), hint='write name="x"')
@@ -253,8 +253,8 @@ def named(value: Any, name: str | None) -> Any:
     return value
 
 
-def given(value: Any) -> Any:
-    """An argument with the variables in it read."""
+def with_reads(value: Any) -> Any:
+    """An argument with its variables replaced by reads."""
     if isinstance(value, Operation):
         raise TypeMismatch(f"{value!r} has no value", here(), hint="use it in tf.control_dependencies, or fetch it")
     if isinstance(value, (list, tuple, dict)):
@@ -269,28 +269,28 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def default_dtype(value: Any) -> DType | None:
-    """The dtype of Python values here: bool, int32 (int64 if they are large), float32. None for what has its own."""
+    """The default dtype of a Python value: bool, int32 (int64 if it is large), float32; None if it has its own."""
     if isinstance(value, (np.ndarray, np.generic)):
         return None
-    found = np.asarray(as_numpy(value))
+    array = np.asarray(as_numpy(value))
     leaves = tree.flatten(value)[0] if isinstance(value, (list, tuple)) else ()
     if any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves):
         return None
-    if found.dtype.kind == "i" and np.array_equal(found, found.astype(np.int32)):
+    if array.dtype.kind == "i" and np.array_equal(array, array.astype(np.int32)):
         return i32
-    return {"b": bool_, "f": f32}.get(found.dtype.kind)
+    return {"b": bool_, "f": f32}.get(array.dtype.kind)
 
 
 def as_constant(value: Any, dtype: DType | None = None) -> Any:
-    """A Python or NumPy value as a NumPy value of that dtype, or of the one that it has here."""
+    """A Python or NumPy value as a NumPy value of this dtype, by default that of `default_dtype`."""
     wanted = default_dtype(value) if dtype is None else dtype
-    found = np.asarray(as_numpy(value))
-    if wanted is not None and wanted.kind == "int" and found.dtype.kind == "i" and found.size:
+    array = np.asarray(as_numpy(value))
+    if wanted is not None and wanted.kind == "int" and array.dtype.kind == "i" and array.size:
         bounds = np.iinfo(wanted.numpy)  # type: ignore[type-var]
-        for bound in (found.min(), found.max()):
+        for bound in (array.min(), array.max()):
             if not bounds.min <= bound <= bounds.max:
                 raise TypeMismatch(f"{bound} does not fit in {wanted}", here(), hint="use dtype=tf.int64, or a float")
-    if wanted is not None and _KINDS.index(type_of(found).dtype.kind) > _KINDS.index(wanted.kind):
+    if wanted is not None and _KINDS.index(type_of(array).dtype.kind) > _KINDS.index(wanted.kind):
         raise TypeMismatch(
             f"{brief(value)} cannot be {'an' if str(wanted)[0] == 'i' else 'a'} {wanted}",
             here(),
@@ -306,7 +306,7 @@ def write_constant(value: Any, dtype: DType | None = None, name: str = "Const") 
 
 
 def open_builder() -> Builder:
-    """What writes the graph that is being written."""
+    """The builder of the graph that is being written."""
     current = context()
     return (current if isinstance(current, NativeContext) else get_default_graph().ctx).open_builder
 
@@ -319,16 +319,16 @@ def add_node(op: str, values: Sequence[Any], attrs: Attrs, name: str = "") -> Te
 
 
 def fitted(value: Any, dtype: DType) -> Any:
-    """An operand beside one of this dtype: numbers, lists and arrays take it where it can hold their kind."""
+    """An operand beside one of this dtype: numbers, lists and arrays are converted to it if their kind fits."""
     if isinstance(value, Traced) or is_weak(value):
         return value
-    found = np.asarray(as_numpy(value))
-    fits = _KINDS.index(type_of(found).dtype.kind) <= _KINDS.index(dtype.kind)
+    array = np.asarray(as_numpy(value))
+    fits = _KINDS.index(type_of(array).dtype.kind) <= _KINDS.index(dtype.kind)
     return np.asarray(as_numpy(value, dtype)) if fits else as_constant(value)
 
 
 def _stacked(value: Any) -> Any:
-    """A list that holds tensors is a tensor."""
+    """A list that contains tensors, stacked to one tensor."""
     if not isinstance(value, (list, tuple)):
         return value
     leaves = tree.flatten(value, is_tensor_like)[0]
@@ -339,16 +339,16 @@ def operands(values: Sequence[Any]) -> list[Any]:
     """Arguments of an operation, at least one of them a tensor, the others fitted to it."""
     if not values:
         raise TypeMismatch("there is no tensor to compute with", here(), hint="give at least one, and not only None")
-    found = [_stacked(given(value)) for value in values]
-    tensors = [value for value in found if isinstance(value, Traced)]
+    arguments = [_stacked(with_reads(value)) for value in values]
+    tensors = [value for value in arguments if isinstance(value, Traced)]
     if not tensors:
-        found[0] = write_constant(found[0])
-        tensors = [found[0]]
-    return [fitted(value, tensors[0].dtype) for value in found]
+        arguments[0] = write_constant(arguments[0])
+        tensors = [arguments[0]]
+    return [fitted(value, tensors[0].dtype) for value in arguments]
 
 
 def apply(function: Callable[..., Any], args: Sequence[Any], name: str | None = None, **options: Any) -> Any:
-    """A function of the library on what the user gave, as tensors."""
+    """A library function applied to the user's arguments, as tensors."""
     with writing(*args):
         return named(wrap(function(*operands(args), **options)), name)
 
@@ -357,12 +357,12 @@ def as_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor as it is, a variable's value, anything else as a constant."""
     wanted = None if dtype is None else dtype_of(dtype)
     with writing(value):
-        found = _stacked(given(value))
-        if not isinstance(found, Traced):
-            return write_constant(found, wanted, name or "Const")
-        if wanted is not None and found.dtype != wanted:
+        argument = _stacked(with_reads(value))
+        if not isinstance(argument, Traced):
+            return write_constant(argument, wanted, name or "Const")
+        if wanted is not None and argument.dtype != wanted:
             raise TypeMismatch(
-                f"{found!r} is not {wanted}", here(), hint=f"convert it with tf.cast(x, tf.{wanted.numpy.name})"
+                f"{argument!r} is not {wanted}", here(), hint=f"convert it with tf.cast(x, tf.{wanted.numpy.name})"
             )
-        made: Tensor = wrap(found)
-        return made
+        tensor: Tensor = wrap(argument)
+        return tensor

@@ -1,7 +1,7 @@
 """`tf.train`: optimizers. Each turns gradients into an operation that updates the variables, once per run.
 
-An update comes after every read of its variable in the same run, unless your control edges say otherwise: a loss that
-is fetched with it is that of the old values. The rules (`api/update_rules.py`) are those of `ut.optim`; settings and
+An update follows every read of its variable in the same run, unless your control edges say otherwise: a loss fetched
+with it is that of the old values. The rules (`api/update_rules.py`) are those of `ut.optim`; settings and
 defaults are those of TensorFlow 1.
 """
 
@@ -75,12 +75,12 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[tuple[Any, Variable]]:
-        """Pairs of a gradient and a variable, by default of all that are trainable; None where there is no gradient."""
+        """(gradient, variable) pairs, by default of all trainable variables; None where there is no gradient."""
         if not is_tensor_like(loss) or isinstance(loss, Operation):
             raise TypeMismatch(f"the loss must be a tensor, not {brief(loss)}", here(), hint="pass a tensor")
         with writing(loss) as graph, graph.as_default():
-            found = trainable_variables() if var_list is None else var_list
-            variables = list(found) if isinstance(found, (list, tuple)) else [found]
+            chosen = trainable_variables() if var_list is None else var_list
+            variables = list(chosen) if isinstance(chosen, (list, tuple)) else [chosen]
             for variable in variables:
                 _check_variable(variable)
             dense = gradients(loss, variables, grad_loss) if variables else []
@@ -121,7 +121,7 @@ class Optimizer:
         return sorted({name for _, name in self._slots})
 
     def variables(self) -> list[Variable]:
-        """What it keeps about variables."""
+        """Its slots: the state that it keeps for each variable."""
         return list(self._slots.values())
 
     # -- for the rules -------------------------------------------------------------------------------------
@@ -137,10 +137,10 @@ class Optimizer:
         return [held.updated("add", step) for held, step in zip([variable, *slots], steps, strict=True)]
 
     def _prepare(self, graph: Graph) -> None:
-        """Write what all updates use."""
+        """Write the nodes that all updates share."""
 
     def _finish(self, done: Sequence[Tensor]) -> list[Tensor]:
-        """Write what comes after all updates."""
+        """Write the nodes that follow all updates."""
         return []
 
     def _slot(self, variable: Variable, name: str, initial: float = 0.0) -> Any:
@@ -164,7 +164,7 @@ def _check_variable(variable: Any) -> None:
         raise TypeMismatch(f"{brief(variable)} is not a variable", here(), hint="only a tf.Variable can be updated")
 
 
-# The arguments of each are those of TensorFlow, in its order. There is nothing to lock: a run updates after all reads.
+# Arguments are those of TensorFlow, in its order. `use_locking` changes nothing: a run updates after all reads.
 
 
 @dataclass(eq=False, repr=False)
@@ -212,7 +212,7 @@ class AdagradOptimizer(Optimizer):
 
 @dataclass(eq=False, repr=False)
 class RMSPropOptimizer(Optimizer):
-    """Gradients divided by a running root mean square of them; with `centered`, around their running mean."""
+    """Gradients divided by their running root mean square; with `centered`, by their running standard deviation."""
 
     learning_rate: Any
     decay: float = 0.9
@@ -223,10 +223,10 @@ class RMSPropOptimizer(Optimizer):
     name: str = "RMSProp"
 
     def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
-        settings = (1.0, 1 - self.decay, self.epsilon, 0.0, self.learning_rate, 1 - self.momentum)
+        settings = (self.learning_rate, 1 - self.decay, self.epsilon, 1 - self.momentum)
         slots = {"rms": 1.0, "momentum": 0.0}
         if not self.centered:
-            return (update_rules.rmsprop_momentum, settings), slots
+            return (update_rules.rmsprop_inside, settings), slots
         return (update_rules.rmsprop_centered, settings), {**slots, "mg": 0.0}
 
 
@@ -246,7 +246,7 @@ class AdamOptimizer(Optimizer):
         self._powers: dict[Graph, list[Variable]] = {}  # of beta1 and beta2
 
     def variables(self) -> list[Variable]:
-        """What it keeps about variables, and the powers of beta1 and beta2."""
+        """Its slots, and the powers of beta1 and beta2."""
         return [*super().variables(), *(power for pair in self._powers.values() for power in pair)]
 
     def _prepare(self, graph: Graph) -> None:

@@ -26,11 +26,11 @@ class State:
 
     vars: dict[str, Any]
     effect: Port | None
-    contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy of what it holds)
+    contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy)
 
 
 def save(env: Env, builder: Builder) -> State:
-    """The state now."""
+    """The current state."""
     return State(dict(env.vars), builder.effect, contents(env))
 
 
@@ -43,15 +43,15 @@ def restore(state: State, env: Env, builder: Builder) -> None:
 
 
 def contents(env: Env) -> dict[int, tuple[Any, Any]]:
-    """The lists, dicts and sets that variables reach, with what they hold now."""
+    """The lists, dicts and sets that variables reach, with copies of their contents."""
     held: dict[int, tuple[Any, Any]] = {}
     seen: set[int] = set()  # joins
     stack = [value for around in env.outwards() for value in around.vars.values()]
     while stack:
         item = stack.pop()
         if isinstance(item, Joined):
-            if item.made:
-                stack.append(item.made[0])
+            if item.merged:
+                stack.append(item.merged[0])
             elif id(item) not in seen:
                 seen.add(id(item))
                 stack.extend((item.then, item.other))
@@ -63,10 +63,10 @@ def contents(env: Env) -> dict[int, tuple[Any, Any]]:
     return held
 
 
-def _refill(container: Any, held: Any) -> None:
-    if not _is_same(container, held):
+def _refill(container: Any, contents: Any) -> None:
+    if not _is_same(container, contents):
         container.clear()
-        (container.extend if isinstance(container, list) else container.update)(held)
+        (container.extend if isinstance(container, list) else container.update)(contents)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -82,14 +82,14 @@ def _is_same(a: Any, b: Any) -> bool:
 def join_states(
     before: State, then: State | None, other: State | None, regions: tuple[int, int], env: Env, ctx: Context
 ) -> None:
-    """Continue after a join: from both sides, or where one side never comes here, from the other alone."""
+    """Continue after a join: from both sides, or, if one never reaches it, from the other alone."""
     names = dict.fromkeys([*(then.vars if then else ()), *(other.vars if other else ())])
     env.vars = {}
     for name in names:
         a = then.vars.get(name, Undefined("")) if then else ABSENT
         b = other.vars.get(name, Undefined("")) if other else ABSENT
         was = before.vars.get(name)
-        # What the only side that comes here has not changed is still there, outside the branch.
+        # A value that the only side to reach the join has not changed is still there, outside the branch.
         is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
         env.vars[name] = was if is_kept else join_values(name, a, b, regions, ctx)
     for key in _innermost_first([state for state in (before, then, other) if state is not None]):
@@ -119,7 +119,7 @@ def join_states(
 def join_where_it_falls(
     views: list[dict[str, Any] | None], regions: tuple[int, int], env: Env, ctx: Context
 ) -> dict[str, Any]:
-    """Variables without a value after a join that have one where control falls through; None: it does not, there."""
+    """Variables without a value after a join that have one where control falls through (a None view: it does not)."""
     values: dict[str, Any] = {}
     for name in dict.fromkeys(name for view in views for name in view or ()):
         if isinstance(env.vars.get(name, _UNDEFINED), Undefined):
@@ -134,7 +134,7 @@ _UNDEFINED = Undefined("")
 
 
 def _innermost_first(states: list[State]) -> list[int]:
-    """The containers of these states, each after all that it held in any of them: what is joined may hold others."""
+    """The containers of these states, each after the containers that it held in any of them."""
     inside: dict[int, list[int]] = {}
     for state in states:
         for key, (_, held) in state.contents.items():
@@ -167,16 +167,16 @@ def name_of(container: Any, state: State) -> str:
     return f"a {type(container).__name__}"
 
 
-def _contained(held: Any) -> str:
-    if isinstance(held, dict):
-        return f"the keys {', '.join(map(repr, held))}" if held else "no keys"
-    if isinstance(held, set):
-        return f"the items {', '.join(sorted(map(repr, held)))}" if held else "no items"
-    return f"{len(held)} item{'' if len(held) == 1 else 's'}"
+def _contained(contents: Any) -> str:
+    if isinstance(contents, dict):
+        return f"the keys {', '.join(map(repr, contents))}" if contents else "no keys"
+    if isinstance(contents, set):
+        return f"the items {', '.join(sorted(map(repr, contents)))}" if contents else "no items"
+    return f"{len(contents)} item{'' if len(contents) == 1 else 's'}"
 
 
 def join_effects(before: State, ends: list[Port | None], regions: tuple[int, int], builder: Builder) -> None:
-    """What either side did to the world comes before what follows."""
+    """Order what follows after the effects of both sides."""
     builder.effect = before.effect
     if any(end != before.effect for end in ends):
         first = builder.entry_effect or START

@@ -116,7 +116,7 @@ def _text(value: Any = "", *_: Any) -> Any:
 
 
 def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[..., Any]:
-    """A function of Python that works on single numbers: an array is an error there."""
+    """A Python function of a single number: an array is an error."""
 
     def work(*values: Any) -> Any:
         for value in values:
@@ -129,7 +129,7 @@ def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[...
 
 
 def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> None:
-    """Python's `print`: a line whenever the body runs, also where nothing that it shows is traced."""
+    """Python's `print`: a line whenever the body runs, even if nothing in it is traced."""
     unknown = [key for key, value in kwargs.items() if key not in ("sep", "flush") and (key, value) != ("end", "\n")]
     if unknown:
         raise CaptureError(
@@ -156,7 +156,7 @@ def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
     return value if mod is None else functions.remainder(value, mod)
 
 
-# What to do where a function of Python is called with arguments that have no counterpart.
+# Hints for calls of Python functions with arguments that have no counterpart.
 _TAKEN: dict[Any, str] = {
     builtins.max: "compare with `if`: max() takes values or a list, without key= and default=",
     builtins.min: "compare with `if`: min() takes values or a list, without key= and default=",
@@ -185,7 +185,7 @@ _TRACED: dict[Any, Callable[..., Any]] = {
         for name in row.names("math.")
     },
 }  # fmt: skip
-# What a call of one of Python's functions does in a capture; gets the interpreter.
+# Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
     builtins.print: _print,
     **{function: _plain(function, traced) for function, traced in _TRACED.items()},

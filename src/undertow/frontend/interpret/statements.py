@@ -1,4 +1,4 @@
-"""Runs Python syntax during capture: statements that do not change where control goes."""
+"""Runs Python syntax during capture: statements without control flow."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Statements(Interpreter):
             before = None  # `assign` refuses it
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        # An array that was captured must not change in place.
+        # An array from before the capture must not change in place.
         table = INPLACE if isinstance(before, (list, dict, set)) else BINARY
         yield self.assign(target, table[type(node.op)](before, value), env)
 
     def define(self, node: ast.FunctionDef, env: Env) -> Work:
-        made: Any = yield self.make_closure(node, env)
+        function: Any = yield self.make_closure(node, env)
         for decorator in reversed(node.decorator_list):
             wrap = yield self.expr(decorator, env)
             self.at(decorator, env)
-            made = yield self.call(wrap, [made], {}, env)
-        self.bind(node.name, made, env)
+            function = yield self.call(wrap, [function], {}, env)
+        self.bind(node.name, function, env)
 
     def check(self, node: ast.Assert, env: Env) -> Work:
         truth = yield self.condition(node.test, env)

@@ -16,7 +16,7 @@ from undertow.types import DType, Type, i32, said, type_of, weak_dtype
 
 
 class Absent:
-    """Stands for the value of a side that never comes to the join; a zero is merged in its place."""
+    """Stands for the value of a side that never reaches the join; a zero is merged in its place."""
 
 
 ABSENT = Absent()
@@ -32,12 +32,12 @@ def leaf_type(value: Any, dtype: DType | None = None) -> Type:
 
 
 def zero(type: Type) -> Any:
-    """A value of a type where nobody looks at it: what only the run knows of its shape is 0."""
+    """A placeholder of a type, whose value is never used: dimensions known only at run time are 0."""
     return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
 
 
 def describe(value: Any) -> str:
-    """What a value is, for messages: its type, the number itself where it is known, or its structure."""
+    """A value in words, for messages: its type, the number itself if it is known, or its structure."""
     leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
     if value is None:
         return "nothing (None)"
@@ -54,7 +54,7 @@ def is_static_equal(a: Any, b: Any) -> bool:
 
 
 def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -> Port:
-    """A leaf as a token of a region of the graph that is being written."""
+    """A leaf as a token of a region of the current graph."""
     builder = ctx.open_builder
     before = builder.region
     builder.region = region
@@ -71,7 +71,7 @@ def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -
 
 
 def check_range(value: int, dtype: DType, what: str = "", span: Span | None = None) -> None:
-    """Does a Python integer fit the dtype that it takes?"""
+    """Raise an error if a Python integer does not fit the dtype that it takes."""
     bounds = np.iinfo(np.int32 if dtype == i32 else np.int64)
     if not bounds.min <= value <= bounds.max:
         raise TypeMismatch(

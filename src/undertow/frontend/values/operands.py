@@ -14,6 +14,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read, stays_weak
+from undertow.ops.attributes import MOST_AXES
 from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype, weak_kind
 from undertow.types import type_of as numpy_type_of
 
@@ -29,14 +30,14 @@ def type_of(value: Any) -> Type:
 
 
 def convert(value: Any, dtype: DType) -> Any:
-    """An operand of that dtype."""
+    """An operand converted to a dtype."""
     if type_of(value).dtype == dtype:
         return value
     return emit("cast", [value], dtype=dtype.name)[0]
 
 
 def number(value: Any, dtype: DType) -> Any:
-    """A Python number as a NumPy scalar of that dtype."""
+    """A Python number as a NumPy scalar of a dtype."""
     try:
         with np.errstate(all="ignore"):  # 1e300 is inf as f32, silently, as in arithmetic
             return dtype.numpy.type(value)
@@ -46,7 +47,7 @@ def number(value: Any, dtype: DType) -> Any:
 
 
 def as_operand(value: Any, dtype: DType | None = None) -> Any:
-    """A traced value as it is; anything else that makes sense as a NumPy value; converted to a dtype if given."""
+    """A traced value as it is, anything else as a NumPy value; converted to a dtype if one is given."""
     value = read(value)
     if is_weak(value):
         value = number(value, weak_dtype(value, dtype))
@@ -62,30 +63,41 @@ def as_operand(value: Any, dtype: DType | None = None) -> Any:
 
 
 def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    return [read(value)]
+    """What is in nested lists. Depth is user data, and endless where a list contains itself."""
+    leaves: list[Any] = []
+    stack = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if not isinstance(item, (list, tuple)):
+            leaves.append(read(item))
+        elif depth == MOST_AXES:
+            what = f"lists are nested more than {MOST_AXES} deep"
+            raise TypeMismatch(what, hint=f"an array has at most {MOST_AXES} axes")
+        else:
+            stack += [(inner, depth + 1) for inner in reversed(item)]
+    return leaves
 
 
 def _stacked(value: Any, dtype: DType) -> Any:
+    """Nested lists as one array. (Recursion is as deep as an array has axes: `_leaves` has seen to that.)"""
     if isinstance(value, (list, tuple)):
         return emit("stack", [_stacked(item, dtype) for item in value], axis=0)[0]
     return as_operand(value, dtype)
 
 
 def common_dtype(values: Sequence[Any]) -> DType:
-    """The dtype that Python numbers and operands have together."""
+    """The dtype that Python numbers and operands promote to."""
     strong = [type_of(v).dtype for v in values if not stays_weak(v)]
-    found: DType | None = None
+    common: DType | None = None
     for dtype in strong:
-        found = dtype if found is None else promote(found, dtype)
+        common = dtype if common is None else promote(common, dtype)
     for value in values:
         if stays_weak(value):
             is_traced = isinstance(value, Traced)
-            taken = weak_kind(value.dtype.kind, found) if is_traced else weak_dtype(value, found)
-            found = taken if found is None else promote(found, taken)
-    assert found is not None, "at least one value"
-    return found
+            taken = weak_kind(value.dtype.kind, common) if is_traced else weak_dtype(value, common)
+            common = taken if common is None else promote(common, taken)
+    assert common is not None, "at least one value"
+    return common
 
 
 def _prepared(values: Sequence[Any]) -> list[Any]:
@@ -99,7 +111,7 @@ def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any
 
 
 def same_dtype(*values: Any) -> list[Any]:
-    """Operands of one dtype, whatever it is."""
+    """Operands of one common dtype."""
     return _to_one(values, lambda dtype: dtype)
 
 
@@ -109,7 +121,7 @@ def numbers(*values: Any) -> list[Any]:
 
 
 def floats(*values: Any) -> list[Any]:
-    """Operands of one float dtype: f64 where there was none."""
+    """Operands of one float dtype: f64 if none is a float."""
     return _to_one(values, lambda dtype: dtype if dtype.kind == "float" else f64)
 
 
@@ -136,7 +148,7 @@ def integers(value: Any, what: str) -> Any:
 
 
 def result_dtype(dtype: object, default: DType) -> DType:
-    """The dtype that a user asked for, or the default."""
+    """The dtype that the user asked for, or the default."""
     return default if dtype is None else dtype_of(dtype)
 
 
@@ -144,7 +156,7 @@ def result_dtype(dtype: object, default: DType) -> DType:
 
 
 def static_int(value: Any, what: str) -> int:
-    """A number that must be known at capture."""
+    """An integer that must be known at capture."""
     if isinstance(value, (Traced, bool, np.bool_)):
         raise TypeMismatch(
             f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture time"

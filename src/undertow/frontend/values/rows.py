@@ -1,7 +1,7 @@
 """Sparse rows: an array that is zero except in some rows, such as the gradient of a row lookup.
 
-It is a container of two values, the numbers of the rows and the rows, that knows the shape of the whole. So it goes
-into captured functions and comes out of them, and may hold traced values.
+It is a container of two values, the indices of the rows and the rows, that knows the shape of the whole. So captured
+functions can take and return it, and it may hold traced values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.tree import Token
 from undertow.types import DType, Type, dtype_of, i64, show_shape
 
-_BEFORE = np.full(1, np.iinfo(np.int64).min)  # no row has this number, and it comes before all that have
+_BEFORE = np.full(1, np.iinfo(np.int64).min)  # sorts before the index of any row
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -54,16 +54,16 @@ class IndexedRows:
         indices = integers(self.indices, "the indices of IndexedRows")
         rows = as_operand(self.rows)
         wanted = (*type_of(indices).shape, *_static(shape[1:]))
-        found = type_of(rows)
-        if found.dtype.kind == "bool":
+        type_ = type_of(rows)
+        if type_.dtype.kind == "bool":
             raise TypeMismatch(
                 "the rows of IndexedRows must be numbers, not bool", hint="convert them with ut.astype(rows, ut.f64)"
             )
-        if len(wanted) != found.rank or any(
-            a != b and a is not None and b is not None for a, b in zip(wanted, found.shape, strict=True)
+        if len(wanted) != type_.rank or any(
+            a != b and a is not None and b is not None for a, b in zip(wanted, type_.shape, strict=True)
         ):
             raise TypeMismatch(
-                f"rows {found} at indices {type_of(indices)} do not fit the shape {show_shape(_static(shape))}",
+                f"rows {type_} at indices {type_of(indices)} do not fit the shape {show_shape(_static(shape))}",
                 hint=f"the rows must have the shape {show_shape(wanted)}: the axes of the indices, then those of a row",
             )
         arrays.check_static_indices(indices, shape[0], 0)
@@ -98,15 +98,15 @@ class IndexedRows:
         return token_of(known), [self.indices, self.rows, *(d for d in self.shape if not isinstance(d, int))]
 
     @classmethod
-    def __undertow_whole__(cls, known: tuple[int | None, ...], held: Sequence[Any]) -> IndexedRows:
-        made = object.__new__(cls)
+    def __undertow_whole__(cls, known: tuple[int | None, ...], parts: Sequence[Any]) -> IndexedRows:
+        sparse = object.__new__(cls)
         shape: tuple[Any, ...] = known
-        if len(held) > 2:
-            sizes = iter(held[2:])
-            given = [next(sizes) if d is None else d for d in known]
-            shape = tuple(int(d) if isinstance(d, np.generic) else d for d in given)
-        _set(made, held[0], held[1], shape)
-        return made
+        if len(parts) > 2:
+            sizes = iter(parts[2:])
+            dimensions = [next(sizes) if d is None else d for d in known]
+            shape = tuple(int(d) if isinstance(d, np.generic) else d for d in dimensions)
+        _set(sparse, parts[0], parts[1], shape)
+        return sparse
 
     @staticmethod
     def __undertow_token__(known: Sequence[Any]) -> Token:
@@ -144,25 +144,25 @@ class IndexedRows:
 
         How many are left is known only at run time, if the indices are.
         """
-        count, given, rows = _flat(self)
-        given, length = convert(given, i64), self.shape[0]
-        # An index that is out of range stays what it is, for the error that will name it.
-        is_from_end = plain.logical_and(plain.less(given, 0), plain.greater_equal(given, plain.negative(length)))
-        numbers = plain.where(is_from_end, plain.add(given, length), given)
+        count, indices, rows = _flat(self)
+        indices, length = convert(indices, i64), self.shape[0]
+        # An index out of range is left unchanged, for the error that will name it.
+        is_from_end = plain.logical_and(plain.less(indices, 0), plain.greater_equal(indices, plain.negative(length)))
+        numbers = plain.where(is_from_end, plain.add(indices, length), indices)
         if isinstance(count, int) and count <= 1:
             return self._with(numbers, rows)
         order = plain.argsort(numbers)
         ordered = arrays.take(numbers, order)
         after = arrays.concat([_BEFORE, ordered])
         is_new = convert(plain.not_equal(ordered, after[:count]), i64)
-        which = plain.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among those that are left
+        which = plain.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among the distinct indices
         left = reduce.sum(is_new)
         first = plain.multiply(ordered, is_new)
-        found = arrays.scatter_add(zeros((count,), dtype=i64), which, first)
+        distinct = arrays.scatter_add(zeros((count,), dtype=i64), which, first)
         sums = arrays.scatter_add(
             zeros((count, *self.shape[1:]), dtype=self.dtype), which, arrays.take(rows, order, axis=0)
         )
-        return self._with(arrays.slice_between(found, 0, left), arrays.slice_between(sums, 0, left))
+        return self._with(arrays.slice_between(distinct, 0, left), arrays.slice_between(sums, 0, left))
 
     def _with(self, indices: Any, rows: Any) -> IndexedRows:
         return self.__undertow_whole__((None,) * len(self.shape), [indices, rows, *self.shape])
@@ -213,20 +213,20 @@ def token_of(known: tuple[int | None, ...]) -> Token:
 
 
 def all_dense(value: Any) -> Any:
-    """A value with whole arrays for the sparse rows that it holds.
+    """A value with whole arrays in place of the sparse rows that it holds.
 
-    That is what lanes give: how many rows there are differs from lane to lane, and rows of several arrays are not
+    Lanes give whole arrays: the number of rows differs from lane to lane, and the rows of several arrays are not the
     sparse rows of one.
     """
     leaves, structure = tree.flatten(value, lambda v: isinstance(v, (Traced, IndexedRows)))
     return tree.unflatten(structure, [x.dense() if isinstance(x, IndexedRows) else x for x in leaves])
 
 
-def _set(made: IndexedRows, indices: Any, rows: Any, shape: Any) -> None:
+def _set(sparse: IndexedRows, indices: Any, rows: Any, shape: Any) -> None:
     put = object.__setattr__
-    put(made, "indices", indices)
-    put(made, "rows", rows)
-    put(made, "shape", shape)
+    put(sparse, "indices", indices)
+    put(sparse, "rows", rows)
+    put(sparse, "shape", shape)
 
 
 def _static(shape: Sequence[Any]) -> tuple[int | None, ...]:
@@ -234,30 +234,30 @@ def _static(shape: Sequence[Any]) -> tuple[int | None, ...]:
 
 
 def _checked_shape(shape: Any) -> tuple[Any, ...]:
-    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    made = tuple(int(d) if is_static_int(d) else d for d in given)
-    for size in made:
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    static_sizes = tuple(int(d) if is_static_int(d) else d for d in sizes)
+    for size in static_sizes:
         is_size = size >= 0 if isinstance(size, int) else isinstance(size, Traced) and size.type == Type(i64)
         if not is_size:
             raise TypeMismatch(
                 f"{size!r} cannot be a size in the shape of IndexedRows", hint="the shape is that of the whole array"
             )
-    if not made:
+    if not static_sizes:
         raise TypeMismatch(
             "IndexedRows cannot have the shape []", hint="the shape is that of the whole array, which must have rows"
         )
-    return made
+    return static_sizes
 
 
-def _flat(some: IndexedRows) -> tuple[Any, Any, Any]:
-    """How many rows are given, their indices in a vector, and they along one axis."""
-    lengths = dims(some.indices)
+def _flat(sparse: IndexedRows) -> tuple[Any, Any, Any]:
+    """The number of rows, their indices as a vector, and the rows along one axis."""
+    lengths = dims(sparse.indices)
     if len(lengths) == 1:
-        return lengths[0], some.indices, some.rows
+        return lengths[0], sparse.indices, sparse.rows
     count = 1
     for size in lengths:
         count = count * size
-    return count, arrays.reshape(some.indices, (count,)), arrays.reshape(some.rows, (count, *some.shape[1:]))
+    return count, arrays.reshape(sparse.indices, (count,)), arrays.reshape(sparse.rows, (count, *sparse.shape[1:]))
 
 
 def _scalar(value: Any, done: str) -> Any:

@@ -62,10 +62,10 @@ class Variable:
 
     def __init__(self, initial: Any, dtype: Any = None, shape: Shape | None = None, name: str = "variable") -> None:
         value = np.asarray(constant(initial, None if dtype is None else dtype_of(dtype)))
-        found = type_of(value)
-        self.type = found if shape is None else Type(found.dtype, tuple(shape))
-        if not self.type.accepts(found):
-            raise TypeMismatch(f"the initial value is a {found}, but the variable is declared as {self.type}")
+        type_ = type_of(value)
+        self.type = type_ if shape is None else Type(type_.dtype, tuple(shape))
+        if not self.type.accepts(type_):
+            raise TypeMismatch(f"the initial value is a {type_}, but the variable is declared as {self.type}")
         self.name = name
         self.cell = cells.Cell(_frozen(value))  # changed by transactions alone
 

@@ -1,8 +1,8 @@
 """Containers: tuples, lists, dicts and dataclasses of values, as a flat list of leaves and a structure.
 
-A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion,
-however deep the container is. A class of ours that has `__undertow_parts__` says itself what its token is and what it
-holds, and its `__undertow_whole__` makes one again.
+A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion, however deep the
+container is. One of our own classes may define `__undertow_parts__`, which gives its token and contents, and
+`__undertow_whole__`, which builds it again.
 
 >>> leaves, structure = flatten({"b": [1, 2], "a": 3})
 >>> leaves
@@ -83,7 +83,7 @@ def is_number(value: object) -> bool:
 def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tuple[list[Any], Structure]:
     """The leaves of a container and its structure.
 
-    Leaves are numbers, arrays and whatever `is_leaf` accepts; anything else that is no container is static:
+    Leaves are numbers, arrays and whatever `is_leaf` accepts; anything else that is not a container is static:
     part of the structure.
     """
     leaves: list[Any] = []
@@ -96,18 +96,18 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
             leaves.append(item)
             tokens.append(LEAF)
             continue
-        found = children(item)
-        if found is None:
+        container = children(item)
+        if container is None:
             tokens.append(("static", Identity(item)))
         else:
-            token, held = found
+            token, contents = container
             tokens.append(token)
-            stack.extend(reversed(held))
+            stack.extend(reversed(contents))
     return leaves, tuple(tokens)
 
 
-def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, static: Any = None) -> Any:
-    """The container of that structure with those leaves; or what `build` and `static` make of its tokens instead."""
+def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None, static: Any = None) -> Any:
+    """The container with this structure and these leaves; `construct` and `static` may replace how tokens are built."""
     if structure == (LEAF,):
         return leaves[0]
     # Each entry: the token, and the values gathered for it so far.
@@ -116,19 +116,19 @@ def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, st
     for token in structure:
         kind = token[0]
         if kind == "leaf":
-            held = stack[-1][1]
-            held.append(next(rest))
+            contents = stack[-1][1]
+            contents.append(next(rest))
         elif kind == "static":
-            held = stack[-1][1]
-            held.append(token[1].value if static is None else static(token[1].value))
+            contents = stack[-1][1]
+            contents.append(token[1].value if static is None else static(token[1].value))
         else:
-            held = []
-            stack.append((token, held))
-        while len(held) == stack[-1][0][1] and len(stack) > 1:
+            contents = []
+            stack.append((token, contents))
+        while len(contents) == stack[-1][0][1] and len(stack) > 1:
             done, _ = stack.pop()
-            made = (build or _build)(done, held)
-            held = stack[-1][1]
-            held.append(made)
+            value = (construct or build)(done, contents)
+            contents = stack[-1][1]
+            contents.append(value)
     return stack[0][1][0]
 
 
@@ -143,36 +143,37 @@ def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any]) -> li
 
 
 def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list[tuple[range, Structure]]:
-    """Of each value the numbers of its leaves, if those of all values are numbered from `at` on, and its structure.
+    """For each value, the numbers of its leaves (counted over all values, from `at` on) and its structure.
 
     >>> [numbers for numbers, _ in numbered([(1, 2), 3])]
     [range(0, 2), range(2, 3)]
     """
-    found = []
+    ranges = []
     for value in values:
         leaves, structure = flatten(value, is_leaf)
-        found.append((range(at, at + len(leaves)), structure))
+        ranges.append((range(at, at + len(leaves)), structure))
         at += len(leaves)
-    return found
+    return ranges
 
 
-def _build(token: Token, held: list[Any]) -> Any:
+def build(token: Token, contents: list[Any]) -> Any:
+    """The container of a token with these contents."""
     kind = token[0]
     if kind == "tuple":
-        return tuple(held)
+        return tuple(contents)
     if kind == "list":
-        return held
+        return contents
     if kind == "namedtuple":
-        return token[2](*held)
+        return token[2](*contents)
     if kind == "dict":
-        return dict(zip(token[2], held, strict=True))
+        return dict(zip(token[2], contents, strict=True))
     if kind == "object":
-        return token[2].__undertow_whole__(token[4], held)
+        return token[2].__undertow_whole__(token[4], contents)
     # A dataclass may check its fields or have fields that __init__ does not take: set them directly.
-    made = object.__new__(token[2])
-    for name, value in zip(token[3], held, strict=True):
-        object.__setattr__(made, name, value)
-    return made
+    instance = object.__new__(token[2])
+    for name, value in zip(token[3], contents, strict=True):
+        object.__setattr__(instance, name, value)
+    return instance
 
 
 def along(
@@ -180,7 +181,7 @@ def along(
 ) -> list[Any] | None:
     """The values of a container at each leaf of a structure, and at `more` tokens; None if the structures differ.
 
-    A None stands for all that is below it, and what is static may be anything.
+    A None in the container stands for everything below it, and static parts may be anything.
 
     >>> along(flatten({"a": (1, 2), "b": 3})[1], {"b": 30, "a": None})
     [None, None, 30]
@@ -191,25 +192,25 @@ def along(
             return [value[key] for key in first[2]]
         except KeyError:
             return None
-    found: list[Any] = []
+    values: list[Any] = []
     stack: list[Any] = [value]
     for token in structure:
         item = stack.pop()
         if token is LEAF or token == LEAF or token in more:
-            found.append(item)
+            values.append(item)
         elif token[0] == "static":
             continue
         elif item is None:
             stack += [None] * token[1]
         else:
             if token[0] == "dict" and isinstance(item, dict) and set(item) == set(token[2]):
-                held = token, [item[key] for key in token[2]]
+                container = token, [item[key] for key in token[2]]
             else:
-                held = children(item)
-            if held is None or held[0] != token:
+                container = children(item)
+            if container is None or container[0] != token:
                 return None
-            stack += reversed(held[1])
-    return found
+            stack += reversed(container[1])
+    return values
 
 
 def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
@@ -218,18 +219,18 @@ def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
     >>> paths({"W": 1, "b": (2, 3)}, "params")
     ['params.W', 'params.b.0', 'params.b.1']
     """
-    found: list[str] = []
+    names: list[str] = []
     stack: list[tuple[str, Any]] = [(name, value)]
     while stack:
         path, item = stack.pop()
         if (is_leaf is not None and is_leaf(item)) or is_number(item):
-            found.append(path)
+            names.append(path)
         elif (inner := children(item)) is not None:
-            token, held = inner
+            token, contents = inner
             keys = {"dict": 2, "dataclass": 3, "object": 3}.get(token[0])
-            labels = range(len(held)) if keys is None else token[keys]
-            stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, held, strict=True)]))
-    return found
+            labels = range(len(contents)) if keys is None else token[keys]
+            stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, contents, strict=True)]))
+    return names
 
 
 _LONGEST = 120  # characters of a structure in a message
@@ -237,7 +238,7 @@ _MOST_TOKENS = 200
 
 
 def show(structure: Structure, leaves: Sequence[object]) -> str:
-    """A structure as it would be written in Python, for messages; `leaves` says what stands at each leaf.
+    """A structure as Python would write it, for messages; `leaves` are the texts of its leaves.
 
     >>> leaves, structure = flatten({"W": (1, 2), "name": "tanh"})
     >>> show(structure, ["f32[3]", "i64"])
@@ -249,16 +250,16 @@ def show(structure: Structure, leaves: Sequence[object]) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _show_container(token: Token, held: list[str]) -> str:
+def _show_container(token: Token, texts: list[str]) -> str:
     kind = token[0]
     if kind == "tuple":
-        return f"({held[0]},)" if len(held) == 1 else f"({', '.join(held)})"
+        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
     if kind == "list":
-        return f"[{', '.join(held)}]"
+        return f"[{', '.join(texts)}]"
     if kind == "dict":
-        return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], held, strict=True)) + "}"
+        return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], texts, strict=True)) + "}"
     names = token[2]._fields if kind == "namedtuple" else token[3]
-    return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, held, strict=True))})"
+    return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
 
 
 def _show_static(value: object) -> str:

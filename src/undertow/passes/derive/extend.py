@@ -42,7 +42,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undertow.errors import CaptureError, GraphError
+from undertow.errors import CaptureError
+from undertow.ir.budget import check
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.names import Names
@@ -58,8 +59,6 @@ from undertow.passes.loops import loops_to_calls
 from undertow.passes.report import Report, size
 from undertow.types import i64
 
-MOST_NODES = 1_000_000  # of the whole library: each derivative of a derivative is a few times larger
-
 
 def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
     """The library without `gradient` and `tangent` nodes, and a report."""
@@ -68,6 +67,7 @@ def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
     targets = {name: _differentiated(graph, "gradient", "tangent") for name, graph in library.functions.items()}
     inner = _below(library, [name for differentiated in targets.values() for name in differentiated])
     while any(targets.values()):
+        check()
         name = _next(library, targets)
         if _differentiated(library.functions[name], "gradient"):
             library = _extend_graph(library, name, collect and name not in inner, count)
@@ -286,17 +286,9 @@ def _call_copies(library: Library, name: str, count: Counter[str]) -> Library:
         else:
             copy.add(number)
     functions[name] = copy.freeze()
-    nodes = size(library)
     for request in waiting:  # it grows meanwhile
         tangent = Forward(functions, request, names[request], flows.activity(request), copy_of).make()
         functions[tangent.name] = tangent
-        nodes += len(tangent.nodes)
-        if nodes > MOST_NODES:
-            raise GraphError(
-                f"the tangents of `{request.graph}` need more than {MOST_NODES:,} nodes",
-                functions[request.graph].span,
-                hint="take a derivative of lower order",
-            )
     count["tangent copy"] += len(names)
     return Library(functions, library.main)
 

@@ -89,7 +89,7 @@ class Reverse:
         params: list[int] = []
         for rank, index in enumerate(self.request.results[phase]):
             result = graph.phases[phase].results[index]
-            name = "d." + graph.nodes[result.node].name.rsplit("/", 1)[-1]
+            name = "d." + graph.nodes[result.node].short_name
             node = param_node(number, rank, name, graph.type_of(result), graph.nodes[result.node].span)
             params.append(draft.add(node))
             self.writer.beside(graph.nodes[result.node], 0)

@@ -9,6 +9,7 @@ import numpy as np
 from undertow.errors import CaptureError, Fault, Span
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import EMPTY, Attrs, Const, Node, Operand, Port
+from undertow.ir.names import in_scope
 from undertow.ops.gradient import Applied, NoGradient
 from undertow.ops.op import evaluate, find
 from undertow.ops.term import Term, broadcast_like, zeros_like
@@ -71,8 +72,7 @@ class DerivativeWriter:
         """
         full = self.name
         if not full:
-            scope = f"{self.draft.regions[self.region].name}/" if self.region else ""
-            full = f"{scope}{name or 'd.' + op}"
+            full = in_scope(name or f"d.{op}", self.draft.regions, self.region)
         node = Node(op, tuple(inputs), types, full, self.region, attrs, controls, self.span)
         waits = self.waits and op not in ("switch", "merge")
         return self.draft.add(self.draft.triggered(node, self.phase, waits))

@@ -18,7 +18,7 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_node
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS
 from undertow.ir.walk import entered_by
 from undertow.ops.op import CATALOGUE
@@ -329,11 +329,11 @@ def _body(
     params = []
     for index, port in enumerate(taken):
         maker = scene.nodes[port.node]
-        node = param_node(0, index, _short(maker), graph.type_of(port).erased(), maker.span)
+        node = param_node(0, index, maker.short_name, graph.type_of(port).erased(), maker.span)
         params.append(draft.add(node))
         copy.ports[port] = Port(params[-1])
     varied = {x: copy.ports[x] for x in way.wanted}
-    prefix = "" if region == 0 else f"{graph.regions[region].name}/"
+    prefix = in_scope("", graph.regions, region)
     for number in moving:
         node = scene.nodes[number]
         copy.add(number, replace(node, name=node.name.removeprefix(prefix)))
@@ -350,7 +350,3 @@ def _gradient(scene: _Scene, way: _Way, call: int, copy: Copy, taken: Sequence[P
     inputs = (Port(call), *map(copy.operand, way.cotangents))
     attrs = Attrs(given=given, wanted=wanted)
     return Node("gradient", inputs, types, way.node.name, copy.place(way.node.region), attrs, (), way.node.span)
-
-
-def _short(node: Node) -> str:
-    return node.name.rsplit("/", 1)[-1]

@@ -16,6 +16,7 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node
+from undertow.ir.names import in_scope
 from undertow.ir.structure import ENTERS
 from undertow.ir.walk import entered_by
 from undertow.ops.op import find
@@ -140,9 +141,9 @@ class _Exposing:
         self.changing = changing
         self.draft = Draft(graph.kind, graph.regions[0].name)
         self.copy = _Values(graph, self.draft)
-        self.brought: dict[tuple[Port, int], Port] = {}  # (value, branch) -> the Switch output that leads it there
-        self.reads: dict[tuple[str, int, tuple[Port, ...]], Port] = {}  # by variable, region, control edges
-        self.params: dict[str, Port] = {}  # variable -> the parameter by which callers hand over its value
+        self.brought: dict[Port, dict[int, Port]] = {}  # a value -> as it is seen in regions of the draft
+        self.reads: dict[tuple[str, int, tuple[Port, ...]], Port] = {}  # one for each variable and place
+        self.params: dict[str, Port] = {}  # variables whose values callers hand over
         self.markers = [number for number, node in enumerate(self.nodes) if node.op == DERIVATIVE]
         self.above = {n: ancestors(self.nodes, parts_of(self.nodes[n])[0]) for n in self.markers}
         # Reads that are an x themselves: another read of the same variable is another tensor.
@@ -231,40 +232,19 @@ class _Exposing:
 
     def _read(self, variable: str, like: Node, region: int, controls: tuple[Port, ...]) -> Port:
         attrs = Attrs(**{name: value for name, value in like.attrs.items() if name != "device"})
-        node = replace(like, name=self._in_scope(variable, region), attrs=attrs, controls=controls, region=region)
+        node = replace(
+            like, name=in_scope(variable, self.graph.regions, region), attrs=attrs, controls=controls, region=region
+        )
         key = self._key(variable, node)
         if key not in self.reads:
             self.copy.add(-2 - len(self.reads), node)
             self.reads[key] = Port(len(self.draft.nodes) - 1)
         return self.reads[key]
 
-    def _in_scope(self, name: str, region: int) -> str:
-        return name if region == 0 else f"{self.graph.regions[region].name}/{name}"
-
     def _bring(self, port: Port, to: int) -> Port:
-        """Lead a value into a region, through a Switch for each branch on the way."""
-        draft, region = self.draft, self.copy.place(to)
-        path: list[int] = []
-        while region != draft.home(port) and (port, region) not in self.brought:
-            path.append(region)
-            parent = draft.regions[region].parent
-            assert parent is not None, "a value of a branch is used outside it"
-            region = parent
-        maker = draft.nodes[port.node]
-        while path:
-            pred, seen, type_ = (
-                draft.regions[path[-1]].pred,
-                self.brought.get((port, region), port),
-                draft.type_of(port),
-            )
-            assert pred is not None
-            scope = "" if region == 0 else f"{draft.regions[region].name}/"
-            name = f"{scope}{_short(maker)}.if"
-            switch = draft.add(Node("switch", (pred, seen), (type_, type_), name, region, span=maker.span))
-            for index, side in enumerate(draft.pairs[pred, region]):
-                self.brought[port, side] = Port(switch, index)
-            region = path.pop()
-        return self.brought.get((port, region), port)
+        """A value as it is seen in a region."""
+        seen = self.brought.setdefault(port, {self.draft.home(port): port})
+        return self.draft.bring(seen, self.copy.place(to), self.draft.nodes[port.node].short_name)
 
     # -- derivatives ---------------------------------------------------------------------------------------
 
@@ -282,14 +262,14 @@ class _Exposing:
         leading = tuple(map(copy.operand, (*ys, *cotangents)))
         at = self.derivatives.get((leading, node.region))
         if at is None or any(x.node > at for xs in wanted for x in xs):
-            name, region = self._in_scope(_short(node), node.region), copy.place(node.region)
-            at = draft.add(Node(DERIVATIVE, leading, (), name, region, Attrs(ys=len(ys)), (), node.span))
+            region, attrs = copy.place(node.region), Attrs(ys=len(ys))
+            at = draft.add(Node(DERIVATIVE, leading, (), node.name, region, attrs, (), node.span))
             self.derivatives[leading, node.region] = at
         for index, ports in enumerate(wanted):
             total = self._output(at, ports[0])
             for x in ports[1:]:
                 terms = total, self._output(at, x)
-                name = self._in_scope("sum", node.region)
+                name = in_scope("sum", self.graph.regions, node.region)
                 types = (draft.type_of(terms[1]),)
                 total = Port(draft.add(Node("add", terms, types, name, copy.place(node.region), span=node.span)))
             copy.ports[Port(number, index)] = total
@@ -302,10 +282,6 @@ class _Exposing:
             types = (*node.types, self.draft.type_of(x).erased())
             self.draft.nodes[derivative] = replace(node, inputs=(*node.inputs, x), types=types)
         return Port(derivative, xs.index(x) if x in xs else len(xs))
-
-
-def _short(node: Node) -> str:
-    return node.name.rsplit("/", 1)[-1]
 
 
 def _reading(variable: str, type_: Type) -> Node:
