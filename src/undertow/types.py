@@ -166,6 +166,11 @@ def weak_dtype(value: bool | int | float, other: DType | None = None) -> DType:
     (f32, f64, i64, i32)
     """
     kind = "bool" if isinstance(value, (bool, np.bool_)) else "int" if isinstance(value, int) else "float"
+    return weak_kind(kind, other)
+
+
+def weak_kind(kind: str, other: DType | None = None) -> DType:
+    """The dtype that a weak number of some kind takes beside `other`, or alone."""
     alone = {"bool": bool_, "int": i64, "float": f64}[kind]
     if other is None:
         return alone

@@ -44,6 +44,7 @@ _INTEGERS = [
     "({e} ~+ - *~ {e})", "({e} ~+ - *~ {k})", "({k} ~+ - *~ {e})", "({e} ~// %~ ({e} % 5 + 1))",
     "({e} ~// %~ ~3 -1 7~)", "(-{e})", "abs({e})", "({e} ~& | ^~ {e})", "(~{e})", "({e} ~<< >>~ ({e} & 7))",
     "~min max~({e}, {e})",    "({e} if {p} else {e})", "np.~add subtract multiply~({e}, {e})",
+    "({e} ~+ - *~ ({k} if {p} else {k}))",
 ]  # fmt: skip
 _REALS = [
     "({e} ~+ - * / // %~ {e})", "({e} ~+ - * /~ {k})", "({k} ~+ - * / // %~ {e})", "(-{e})", "(+{e})", "abs({e})",
@@ -51,7 +52,8 @@ _REALS = [
     "np.~add subtract multiply divide floor_divide remainder~({e}, {e})", "({e} * {k} + {k})",
     "ut.~maximum minimum~({e}, {e})", "ut.where({p}, {e}, {e})", "ut.~max min~(ut.stack([{e}, {e}, {e}]))",
     "ut.sort(ut.stack([{e}, {e}, {e}]))[~0 1 2~]", "ut.cumulative_sum(ut.stack([{e}, {e}]))[1]", "ut.relu({e})",
-    "[{e}, {e}][~0 1~]", "same({e})", "ut.clip({e}, {e}, {e})",
+    "[{e}, {e}][~0 1~]", "({e} ~+ - * /~ ({k} if {p} else {k}))", "({e} * -({k} if {p} else {k}))",
+    "same({e})", "ut.clip({e}, {e}, {e})",
 ]  # fmt: skip
 _FORMS = {
     "i": [*(form.replace("{e}", "{i}").replace("{k}", "{ki}") for form in _INTEGERS), "({i} + {j})", "A[{i} % 3]"],

@@ -199,3 +199,26 @@ def test_max_and_min_of_python_are_those_of_python(pick: Any) -> None:
     for x, y in itertools.product(EDGES, repeat=2):
         assert str(two(x, y)) == str(np.float64(pick(x, y))), (x, y)
         assert str(three(x, y, 0.0)) == str(np.float64(pick(x, y, 0.0))), (x, y)
+
+
+def test_numbers_that_are_chosen_stay_weak() -> None:
+    @ut.function
+    def f(y: ut.f32, j: ut.i32, p: ut.bool) -> Any:
+        half = 0.5 if p else 1.5
+        count = 1
+        if p:
+            count = 2
+        return y * half, y + count, j * count, j * half, (count + 1) * j, -half * y, count / 2, count
+
+    @ut.function
+    def declared(p: ut.bool) -> ut.f32:
+        return 0.5 if p else 1.5
+
+    for is_first in (True, False):
+        found = f(np.float32(3), np.int32(3), is_first)
+        half, count = (0.5, 2) if is_first else (1.5, 1)
+        y, j = np.float32(3), np.int32(3)
+        wanted = (y * half, y + count, j * count, j * half, (count + 1) * j, -half * y, count / 2, count)
+        assert [np.asarray(v).dtype for v in found] == [np.asarray(v).dtype for v in wanted]
+        assert found == wanted
+        assert declared(is_first) == np.float32(half)

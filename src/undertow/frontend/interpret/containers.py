@@ -280,7 +280,7 @@ _FOREIGN = {  # attributes of arrays in other libraries
 def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> CaptureError:
     """The error of a missing attribute, with one that the user may have meant."""
     if isinstance(value, Traced):
-        known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
+        known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "is_weak", "port", "type")]
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:

@@ -21,7 +21,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import check_range, describe, leaf_type
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, cast, constant, emit, is_traced
-from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype
+from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype, weak_kind
 
 _PYTHON = {bool: bool_, int: i64, float: f64}
 
@@ -110,6 +110,7 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
         value = _number(value, wanted, what, span)
     found = leaf_type(value)
     fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
+    fits |= isinstance(value, Traced) and value.is_weak and weak_kind(found.dtype.kind, wanted.dtype) == wanted.dtype
     if not fits or not wanted.erased().accepts(found.with_dtype(wanted.dtype)):
         hint = _how_to_shape(found, wanted) if fits else _how_to_convert(value, wanted)
         raise TypeMismatch(f"{what} is {said(found)}, but annotated as {wanted}", span, hint)

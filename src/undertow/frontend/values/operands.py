@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch, brief
-from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read
+from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read, stays_weak
 from undertow.ops.attributes import MOST_AXES
-from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype
+from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype, weak_kind
 from undertow.types import type_of as numpy_type_of
 
 
@@ -87,13 +87,14 @@ def _stacked(value: Any, dtype: DType) -> Any:
 
 def common_dtype(values: Sequence[Any]) -> DType:
     """The dtype that Python numbers and operands promote to."""
-    strong = [type_of(v).dtype for v in values if not is_weak(v)]
+    strong = [type_of(v).dtype for v in values if not stays_weak(v)]
     common: DType | None = None
     for dtype in strong:
         common = dtype if common is None else promote(common, dtype)
     for value in values:
-        if is_weak(value):
-            taken = weak_dtype(value, common)
+        if stays_weak(value):
+            is_traced = isinstance(value, Traced)
+            taken = weak_kind(value.dtype.kind, common) if is_traced else weak_dtype(value, common)
             common = taken if common is None else promote(common, taken)
     assert common is not None, "at least one value"
     return common

@@ -83,14 +83,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 class Traced:
-    """A value that exists at run time: a port of a graph in the making."""
+    """A value that exists at run time: a port of a graph in the making.
 
-    __slots__ = ("builder", "port", "type")
+    It `is_weak` where it is one of several Python numbers, or computed from such by Python's operators alone: beside
+    another value it takes that one's dtype, as they do.
+    """
 
-    def __init__(self, builder: Builder, port: Port) -> None:
+    __slots__ = ("builder", "is_weak", "port", "type")
+
+    def __init__(self, builder: Builder, port: Port, is_weak: bool = False) -> None:
         self.builder = builder
         self.port = port
         self.type = builder.type_of(port)
+        self.is_weak = is_weak
 
     # -- what it is ----------------------------------------------------------------------------------------
 
@@ -199,7 +204,10 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
-        return FUNCTIONS[name](*operands)
+        result = FUNCTIONS[name](*operands)
+        if isinstance(result, Traced) and result.dtype.kind != "bool" and all(map(stays_weak, operands)):
+            return Traced(result.builder, result.port, is_weak=True)
+        return result
 
     def __getitem__(self, key: Any) -> Any:
         return FUNCTIONS["__getitem__"](self, key)
@@ -247,6 +255,13 @@ class Traced:
     def transpose(self, *axes: Any) -> Any:
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return FUNCTIONS["permute_dims"](self, tuple(order) or tuple(reversed(range(self.ndim))))
+
+
+def stays_weak(value: object) -> bool:
+    """Is it a Python number, or one that is chosen at run time?"""
+    if isinstance(value, Traced):
+        return value.is_weak
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
 @cache
