@@ -6,9 +6,11 @@ from collections.abc import Callable
 from random import Random
 
 from tests.fuzz.case import Case
+from tests.fuzz.graphs import false_graph
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
 
 KINDS: dict[str, Callable[[Random], Case]] = {
+    "graphs": false_graph,
     "plans": spoiled_plan,
     "templates": spoiled_templates,
 }

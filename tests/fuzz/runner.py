@@ -64,6 +64,8 @@ def run_one(name: str) -> tuple[str, str]:
 
 def run(kinds: Sequence[str], seed: int, seconds: float, workers: int) -> Report:
     """Run cases for some time."""
+    for name in itertools.islice(names(kinds, seed), len(kinds)):
+        make(name)  # what a kind makes once is there in all workers
     report, until = Report(), time.monotonic() + seconds
     shares = [names(kinds, seed, number, workers) for number in range(workers)]
     crew = {share: _start(share, until) for share in shares}

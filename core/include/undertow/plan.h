@@ -140,8 +140,7 @@ struct Outline;
 
 class Plan {
  public:
-  /// Decode; throws std::invalid_argument where the rows make no sense. What kernels are bound with is taken as it is:
-  /// it comes from the catalogue of operators, whose rules have checked it.
+  /// Decode; throws std::invalid_argument where the rows make no sense.
   Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

@@ -162,6 +162,10 @@ class Softmax final : public SameShape {
   uint64_t axes_;
 };
 
+std::unique_ptr<Kernel> make_sum_to(const Binding& binding) {
+  return Reducer(Reduction::Sum, binding).is_known() ? std::make_unique<SumTo>(binding) : nullptr;
+}
+
 template <MapRow (RowFunctions::*kTable)[kDTypes]>
 std::unique_ptr<Kernel> make_softmax(const Binding& binding) {
   const MapRow row = (binding.isa.rows->*kTable)[static_cast<int>(binding.inputs[0].dtype)];
@@ -169,16 +173,16 @@ std::unique_ptr<Kernel> make_softmax(const Binding& binding) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"sum", make_reduction<Reduction::Sum>},
-    {"prod", make_reduction<Reduction::Prod>},
-    {"max", make_reduction<Reduction::Max>},
-    {"min", make_reduction<Reduction::Min>},
-    {"any", make_reduction<Reduction::Any>},
-    {"all", make_reduction<Reduction::All>},
-    {"logsumexp", make_reduction<Reduction::LogSumExp>},
-    {"sum_to", make_kernel<SumTo>},
-    {"softmax", make_softmax<&RowFunctions::softmax>},
-    {"log_softmax", make_softmax<&RowFunctions::log_softmax>},
+    {"sum", forms::reduction, make_reduction<Reduction::Sum>},
+    {"prod", forms::reduction, make_reduction<Reduction::Prod>},
+    {"max", forms::reduction, make_reduction<Reduction::Max>},
+    {"min", forms::reduction, make_reduction<Reduction::Min>},
+    {"any", forms::reduction, make_reduction<Reduction::Any>},
+    {"all", forms::reduction, make_reduction<Reduction::All>},
+    {"logsumexp", forms::reduction, make_reduction<Reduction::LogSumExp>},
+    {"sum_to", forms::sum_to, make_sum_to},
+    {"softmax", forms::softmax, make_softmax<&RowFunctions::softmax>},
+    {"log_softmax", forms::softmax, make_softmax<&RowFunctions::log_softmax>},
 };
 
 }  // namespace

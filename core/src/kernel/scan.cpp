@@ -153,9 +153,12 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
             position<double, largest>>
 
 constexpr KernelRow kRows[] = {
-    {"cumsum", UNDERTOW_SCAN(Plain, cumsum)}, {"prod_others", UNDERTOW_SCAN(Plain, prod_others)},
-    {"sort", UNDERTOW_SCAN(Sorted, sort)},    {"argsort", UNDERTOW_SCAN(Sorted, argsort)},
-    {"argmax", UNDERTOW_POSITION(true)},      {"argmin", UNDERTOW_POSITION(false)},
+    {"cumsum", forms::scan, UNDERTOW_SCAN(Plain, cumsum)},
+    {"prod_others", forms::scan, UNDERTOW_SCAN(Plain, prod_others)},
+    {"sort", forms::sort, UNDERTOW_SCAN(Sorted, sort)},
+    {"argsort", forms::argsort, UNDERTOW_SCAN(Sorted, argsort)},
+    {"argmax", forms::position, UNDERTOW_POSITION(true)},
+    {"argmin", forms::position, UNDERTOW_POSITION(false)},
 };
 
 }  // namespace

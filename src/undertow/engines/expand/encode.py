@@ -17,7 +17,7 @@ from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
 
-VERSION = 1
+VERSION = 2
 _KINDS = {kind: number for number, kind in enumerate(BODIES)}
 _OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
 _READY, _COUNT, _MOVE, _UP = range(4)  # what stands in programs
@@ -111,8 +111,7 @@ class _TemplateEncoder(Encoder):
         row += pairs((slots[value], record[value]) for value in template.saves)
         row += pairs((slots[value], *self.source_of_read(value)) for value in template.reads)
         row += [len(self.counts), *(len(template.steps[event]) for event in self.counts)]
-        row += [self.size_of(template.body), *self.program(None)]
-        row.append(len(self.steps))
+        row += [*self.program(None), len(self.steps)]
         for event in self.steps:
             row += self.write_step(event)
         return row
@@ -140,11 +139,6 @@ class _TemplateEncoder(Encoder):
                 if isinstance(action, Wake) and woken[action.step] == 1 and action.step not in self.counts:
                     found[event] = action.step
         return found
-
-    def size_of(self, region: int) -> int:
-        """How many runs of steps begin in a region."""
-        tails = set(self.tails.values())
-        return sum(found == region and event not in tails for event, found in self.template.regions.items())
 
     def program(self, event: Event | None) -> list[int]:
         """What an event triggers, and the step that continues."""
@@ -179,7 +173,7 @@ class _TemplateEncoder(Encoder):
             pred = Port(event[1], event[2])
             row = [_BRANCH, *program, self.place(self.index.value_of(pred))]
             for side in self.index.branches[pred, event[3]]:
-                row += [self.size_of(side), *self.program((ALIVE, side))]
+                row += self.program((ALIVE, side))
             return row
         if event[0] == ENTERED:
             return [_ENTER, *program, *self.write_entering(event[1], event[2])]
