@@ -23,7 +23,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn core asan tsan guarded clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core asan tsan guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -35,6 +35,7 @@ help:
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
+	@echo 'make bench-soak  what ten million runs leave in memory (ten minutes or so)'
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address sanitizer; make tsan: the thread sanitizer'
@@ -80,7 +81,7 @@ ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input '$(cal
 
 bench: $(STAMP)
 	@$(call ADD,bench)
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py soak.py),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
@@ -103,6 +104,10 @@ bench-trees: $(STAMP) $(DYNET)/.tried
 bench-tensorflow: $(STAMP) $(TENSORFLOW)/.installed
 	@$(BIN)/python benchmarks/trees.py --rivals ours,tensorflow,tensorflow-1 \
 	  --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
+
+bench-soak: $(STAMP)
+	@$(call ADD,bench)
+	@$(BIN)/python benchmarks/soak.py
 
 bench-papers: $(STAMP)
 	@$(call ADD,bench)

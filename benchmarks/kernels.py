@@ -2,16 +2,12 @@
 
 Element-wise kernels and reductions over columns that fit into the cache (GB/s of operands and results), small matrix
 products for 1 to 512 lanes (Gflop/s), fused against separate operators. Best of several; results are checked first.
-Usage: python benchmarks/kernels.py [--seconds S] [--json FILE]
+Usage: python benchmarks/kernels.py [--quick] [--seconds S] [--json FILE]
 """
 
-import argparse
-import json
-import platform
-import subprocess
-import sys
 import time
 
+import common
 import numpy as np
 
 import undertow._core as core
@@ -131,38 +127,29 @@ def fused(seconds: float) -> list[dict]:
     return rows
 
 
-def commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.05, help="how long to try each")
-    parser.add_argument("--json", default="")
+    parser = common.parser(__doc__, repeat=None)
+    parser.add_argument("--seconds", type=float, default=0.05, help="how long to try each (default 0.05)")
     options = parser.parse_args()
+    spent = options.seconds / 10 if options.quick else options.seconds
     print(f"instruction set: {core.isa()}; {LANES} lanes of {WIDTH} elements")
-    print(f"{'kernel':<14}{'dtype':<10}{'GB/s':>8}{'x NumPy':>10}")
-    first = elementwise(options.seconds)
-    for row in first:
-        print(f"{row['kernel']:<14}{row['dtype']:<10}{row['gb_per_s']:>8.1f}{row['numpy']:>10.1f}")
-    print("\nproducts, f32, Gflop/s")
-    print(f"{'k x n':<12}{'lanes':>6}{'packed':>9}{'as it is':>10}{'OpenBLAS':>10}{'ratio':>7}{'x.T @ g':>9}")
-    second = products(options.seconds)
-    for row in second:
-        print(
-            f"{row['k']:>4} x {row['n']:<5}{row['lanes']:>6}{row['gflops']:>9.1f}{row['unpacked']:>10.1f}"
-            f"{row['openblas']:>10.1f}{row['gflops'] / row['openblas']:>7.2f}{row['outer']:>9.1f}"
-        )
-    print(f"\na TreeLSTM cell of width 150, 11 operators\n{'lanes':>6}{'fused us':>10}{'separate us':>13}{'ratio':>7}")
-    third = fused(options.seconds)
-    for row in third:
-        print(f"{row['lanes']:>6}{row['us']:>10.2f}{row['separate_us']:>13.2f}{row['separate_us'] / row['us']:>7.2f}")
-    if options.json:
-        machine = {"python": sys.version.split()[0], "machine": platform.machine(), "isa": core.isa()}
-        with open(options.json, "w") as file:
-            json.dump({"commit": commit(), "machine": machine, "elementwise": first, "products": second,
-                       "fused": third}, file, indent=1)  # fmt: skip
+    first, second, third = elementwise(spent), products(spent), fused(spent)
+    common.table(
+        "Operators on each element, reductions", ["kernel", "dtype", "GB/s", "x NumPy"],
+        [[row["kernel"], row["dtype"], f"{row['gb_per_s']:.1f}", f"{row['numpy']:.1f}"] for row in first],
+    )  # fmt: skip
+    common.table(
+        "Products, f32, Gflop/s", ["k x n", "lanes", "packed", "as it is", "OpenBLAS", "ratio", "x.T @ g"],
+        [[f"{row['k']} x {row['n']}", str(row["lanes"]), f"{row['gflops']:.1f}", f"{row['unpacked']:.1f}",
+          f"{row['openblas']:.1f}", f"{row['gflops'] / row['openblas']:.2f}", f"{row['outer']:.1f}"]
+         for row in second],
+    )  # fmt: skip
+    common.table(
+        "A TreeLSTM cell, 11 operators", ["lanes", "fused µs", "separate µs", "ratio"],
+        [[str(row["lanes"]), f"{row['us']:.2f}", f"{row['separate_us']:.2f}", f"{row['separate_us'] / row['us']:.2f}"]
+         for row in third],
+    )  # fmt: skip
+    common.write(options.json, {"isa": core.isa(), "elementwise": first, "products": second, "fused": third})
 
 
 if __name__ == "__main__":

@@ -1,34 +1,26 @@
 """How long the reference engine takes per call and per firing, beside plain CPython, in one run.
 
 The reference engine is the definition, not the fast engine: this shows what a token costs in pure Python.
-Usage: python benchmarks/reference.py [--repeat N] [--json FILE]
+Usage: python benchmarks/reference.py [--quick] [--repeat N] [--json FILE]
 """
 
-import argparse
-import json
-import platform
-import subprocess
-import sys
-import time
+from functools import partial
+
+import common
 
 import undertow as ut
 
 
-@ut.function
 def fib(n: ut.i64) -> ut.i64:
-    if n <= 1:
-        return 1
-    return fib(n - 1) + fib(n - 2)
+    return 1 if n <= 1 else fib(n - 1) + fib(n - 2)
 
 
-@ut.function
 def tak(x: ut.i64, y: ut.i64, z: ut.i64) -> ut.i64:
     if y < x:
         return tak(tak(x - 1, y, z), tak(y - 1, z, x), tak(z - 1, x, y))
     return z
 
 
-@ut.function
 def collatz(n: ut.i64) -> ut.i64:
     steps = 0
     while n != 1:
@@ -37,58 +29,32 @@ def collatz(n: ut.i64) -> ut.i64:
     return steps
 
 
-PROGRAMS = [("fib", fib, (16,)), ("tak", tak, (8, 5, 2)), ("collatz", collatz, (871,))]
-
-
-def plain(function: ut.Function) -> object:
-    """The Python function under the decorator, calling itself and not the graph."""
-    python = function.__wrapped__
-    namespace = dict(python.__globals__)
-    made = type(python)(python.__code__, namespace, python.__name__)
-    namespace[python.__name__] = made
-    return made
-
-
-def best(work, repeat: int) -> float:
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+FUNCTIONS = [fib, tak, collatz]
+ARGUMENTS = {"fib": (16,), "tak": (8, 5, 2), "collatz": (871,)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--json", default="")
-    options = parser.parse_args()
-    rows = []
-    heads = ("activations", "firings", "µs/firing", "engine ms", "CPython ms", "ratio")
-    print(f"{'program':<16}" + "".join(f"{head:>12}" for head in heads))
-    for name, function, args in PROGRAMS:
-        value, stats = function.run(*args, stats=True)
-        python = plain(function)
-        assert python(*args) == value, name
-        engine = best(lambda f=function, a=args: f.run(*a), options.repeat)
-        host = best(lambda f=python, a=args: f(*a), options.repeat)
+    options = common.parser(__doc__, repeat=5).parse_args()
+    ours, plain = common.bind(FUNCTIONS, ut.function), common.bind(FUNCTIONS, lambda copy: copy)
+    figures, rows = [], []
+    for name, args in ARGUMENTS.items():
+        value, stats = ours[name].run(*args, engine="reference", stats=True)
+        if plain[name](*args) != value:
+            common.fail(f"{name}{args} gives {value}")
+        works = {
+            "engine": partial(ours[name].run, *args, engine="reference"),
+            "CPython": partial(plain[name], *args),
+        }
+        times = common.measure(works, 2 if options.quick else options.repeat)
+        engine, host = times["engine"].best, times["CPython"].best
         fired = stats.firings + stats.dead_firings
-        row = {"program": f"{name}{args}", "activations": stats.activations, "firings": fired,
-               "engine_seconds": engine, "cpython_seconds": host}  # fmt: skip
-        rows.append(row)
-        print(
-            f"{name + str(args):<16}{stats.activations:>12}{fired:>12}{engine / fired * 1e6:>12.2f}"
-            f"{engine * 1e3:>12.1f}{host * 1e3:>12.3f}{engine / host:>12.0f}"
-        )
-    if options.json:
-        machine = {"python": sys.version.split()[0], "machine": platform.machine(), "system": platform.system()}
-        with open(options.json, "w") as file:
-            json.dump({"commit": commit(), "machine": machine, "rows": rows}, file, indent=1)
+        figures.append({"program": f"{name}{args}", "activations": stats.activations, "firings": fired,
+                        "engine_seconds": engine, "cpython_seconds": host})  # fmt: skip
+        counts = [f"{name}{args}", str(stats.activations), str(fired)]
+        rows.append([*counts, *map(common.seconds, (engine / fired, engine, host)), f"{engine / host:.0f}"])
+    heads = ["program", "activations", "firings", "a firing", "engine", "CPython", "ratio"]
+    common.table("The reference engine", heads, rows)
+    common.write(options.json, {"rows": figures})
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A toy engine: it runs plans, one lane at a time, and shows that the plan is all there is to know.
+"""A toy engine: it runs plans, one lane at a time, and shows that a plan says everything an engine must know.
 
     python docs/toy_engine.py
 
-No waves, no fusing, no drops: a plan says those too, and an engine is free to pass over them. What is left is what a
-plan means. An activation is a frame: a value for each column. A program of a frame is a generator, so that calls may
-nest as deep as they like: what it enters, it yields, and `run` keeps the stack.
+It ignores waves, fusing and drops, as an engine may: what is left is what a plan means. An activation is a frame: a
+value for each column. A program of a frame is a generator, so that calls may nest to any depth: it yields what it
+enters, and `run` keeps the stack.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from undertow.plan.walk import (  # the straight run of a stage; passes as the o
 
 
 class Frame:
-    """One activation of a region: its columns, what it has entered, and the entry that it is below of."""
+    """One activation of a region: its columns, what it has entered, and the entry above it."""
 
     def __init__(self, region: int, entry: Any = None) -> None:
         self.region, self.entry = region, entry
         self.values: dict[int, Any] = {}
         self.entered: dict[Any, Any] = {}  # frames that later visits find again, by kind and number
-        self.entries: dict[int, Any] = {}  # by call: what the entries that it made were given, and have collected
+        self.entries: dict[int, Any] = {}  # by call: hoisted values and sums of the entries that it made
 
 
 class Toy:

@@ -55,6 +55,7 @@ class Network(torch.nn.Module):
         c = i.sigmoid() * u.tanh() + fl.sigmoid() * left[1] + fr.sigmoid() * right[1]
         return o.sigmoid() * c.tanh(), c
 
+    # As in dynet_autobatch.py: a rival is read, and run, without the others.
     def walk(self, tree: tuple[list[int], list[int], list[Tensor], Tensor], node: int, states: list[Any]) -> Any:
         left, right, words, _ = tree
         inner, leaf = self.cells

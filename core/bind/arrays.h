@@ -22,7 +22,7 @@ constexpr size_t kMostRank = kMostAxes - 5;  ///< of a value that comes from Pyt
 DType dtype_named(const std::string& name);
 DType dtype_of(const Array& array);
 nanobind::dlpack::dtype dlpack_of(DType dtype);
-std::vector<int64_t> shape_of(const Array& array, size_t first = 0);  ///< from an axis on
+std::vector<int64_t> shape_of(const Array& array, size_t first = 0);  ///< from axis `first` on
 Attrs attrs_of(const nanobind::dict& dict);
 const Functions& isa_named(const std::string& name);
 

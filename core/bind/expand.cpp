@@ -1,4 +1,4 @@
-// Templates for Python: decoded once, then run as often as one likes.
+// Templates for Python: decoded once, run any number of times.
 #include "undertow/expand.h"
 
 #include <nanobind/nanobind.h>

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "interpreter.h"
 #include "parts.h"
 #include "timing.h"
 
@@ -22,7 +23,7 @@ namespace {
 using NamedInstructions =
     std::vector<std::tuple<std::string, std::vector<int>, std::string>>;  // operator, registers, dtype
 
-/// Everything but the run.
+/// Everything but the run itself, so that benchmarks can time only that.
 struct Prepared {
   Operands operands;
   std::vector<Fused::Instruction> instructions;
@@ -83,7 +84,7 @@ std::vector<NumpyArray> run_fused(const NamedInstructions& named, const std::vec
   Scratch scratch;
   Fused::Stop stop;
   {
-    nb::gil_scoped_release release;
+    const Unlocked unlocked;
     stop = prepared.run(scratch);
   }
   if (stop.fault) raise_fault(nb::make_tuple(name_of(stop.fault.code), stop.fault.lane, stop.instruction));

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "interpreter.h"
 #include "parts.h"
 #include "run/values.h"
 
@@ -15,7 +16,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-/// A NumPy array that takes over the memory of a value.
+/// A NumPy array that takes ownership of a value's memory.
 nb::object numpy_from(Value&& value, DType dtype) {
   if (value.bytes.empty()) value.bytes.resize(1);
   std::vector<size_t> sizes(value.shape.begin(), value.shape.end());
@@ -40,28 +41,29 @@ class PythonHost : public Host {
   PythonHost(nb::callable apply, nb::object trace) : apply_(std::move(apply)), trace_(std::move(trace)) {}
 
   void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
-    nb::gil_scoped_acquire lock;
+    const Locked lock(*unlocked);
     nb::list values;
     for (const View& view : inputs) values.append(numpy_from(value_of(view), view.dtype));
-    const nb::object found = apply_(node, values);
+    const nb::object found = surviving([&] { return apply_(node, values); });
     size_t k = 0;
     for (nb::handle value : found)
       if (k < outputs.size()) outputs[k++] = value_from(value);
   }
 
   void poll() override {
-    nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() == 0) return;
+    const Locked lock(*unlocked);
+    if (surviving([] { return PyErr_CheckSignals(); }) == 0) return;
     raised.emplace();
     throw Interrupted{};
   }
 
   void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
-    nb::gil_scoped_acquire lock;
-    trace_(region, lanes, depth, phase, stage);
+    const Locked lock(*unlocked);
+    surviving([&] { trace_(region, lanes, depth, phase, stage); });
   }
 
   std::optional<nb::python_error> raised;  ///< by a signal
+  Unlocked* unlocked = nullptr;            ///< the run: all calls come from the thread that started it
 
  private:
   nb::callable apply_;
@@ -86,7 +88,7 @@ nb::list tag_of(const std::vector<Label>& labels) {
   return tag;
 }
 
-/// A tag as an array [labels, 2] of sites and indices: it may be as long as memory allows.
+/// A tag as an array [labels, 2] of sites and indices, since it may have millions of labels.
 nb::object labels_of(std::vector<Label>&& labels) {
   static_assert(sizeof(Label) == 2 * sizeof(int64_t));
   auto* all = new std::vector<Label>(std::move(labels));
@@ -103,7 +105,7 @@ double mean_width_of(const RunStats& stats) {
   return stats.waves == 0 ? 0.0 : static_cast<double>(stats.lanes) / static_cast<double>(stats.waves);
 }
 
-/// Seconds by kind of step, of those that took any.
+/// Seconds by kind of step, without those that took none.
 nb::dict seconds_of(const RunStats& stats) {
   constexpr const char* names[] = {"operators", "branches", "calls", "loops", "maps", "entries", "narrow", "rest"};
   nb::dict seconds;
@@ -112,7 +114,7 @@ nb::dict seconds_of(const RunStats& stats) {
   return seconds;
 }
 
-/// A number as Python has it: much less work than an array without dimensions.
+/// A Python number: much cheaper than an array of rank 0.
 nb::object number_of(const std::byte* data, DType dtype) {
   const auto read = [data]<typename T>(T value) {
     std::memcpy(&value, data, sizeof value);
@@ -180,12 +182,13 @@ nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> 
   std::vector<Value> values;
   std::optional<Stop> stopped;
   try {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
+    host.unlocked = &unlocked;
     try {
       values = engine(views, host, stats);
     } catch (Stop& stop) {
       stopped = std::move(stop);
-    } catch (const std::bad_alloc&) {  // there was not even room to say where
+    } catch (const std::bad_alloc&) {  // no memory even to record where
       stopped = Stop{Stop::Kind::OutOfMemory};
     }
   } catch (const Interrupted&) {

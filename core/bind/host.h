@@ -1,4 +1,4 @@
-// What every engine of the core needs of Python: arrays in and out, a host, and one way to run and to stop.
+// What every engine of the core needs from Python: arrays in and out, a host, and how runs end.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@ using Ints = nanobind::ndarray<const int64_t, nanobind::ndim<1>, nanobind::c_con
 /// Arrays as the constants of a plan: aligned and padded.
 std::vector<Constant> constants_of(const std::vector<Array>& arrays);
 
-/// A plan of rows of integers, words and constants; what makes no sense is a ValueError.
+/// Decode a plan from integers, words and constants. An invalid one raises a ValueError.
 template <class Plan>
 std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& words,
                              const std::vector<Array>& constants) {
@@ -31,10 +31,10 @@ std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& w
 
 using Engine = std::function<std::vector<Value>(std::span<const View>, Host&, RunStats&)>;
 
-/// Run a plan, without the lock of the interpreter. `inputs` and `results` say what it takes and gives: null where
-/// nobody takes an input, and for order tokens. Gives (results, stats), results being numbers, arrays, or None for
-/// order tokens; raises Stopped. Where `apply` raises, the tag that it was called for is put into `where`. `trace` is
-/// told of waves, unless it is None.
+/// Run a plan without the GIL. `inputs` and `results` are the types of its inputs and results: null for unused inputs
+/// and for order tokens. Returns (results, stats), each result a number, an array, or None for an order token; raises
+/// Stopped. If `apply` raises, the tag that it was called for is appended to `where`. `trace` is called with waves,
+/// unless it is None.
 nanobind::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> inputs,
                               std::span<const ValueType* const> results, const std::vector<Array>& arrays,
                               nanobind::callable apply, nanobind::list where, nanobind::object trace);

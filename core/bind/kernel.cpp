@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "interpreter.h"
 #include "parts.h"
 #include "timing.h"
 
@@ -55,7 +56,7 @@ std::vector<Type> types_of(const NamedTypes& named) {
   return types;
 }
 
-/// Everything but the run.
+/// Everything but the run itself, so that benchmarks can time only that.
 struct Prepared {
   Attrs attrs;
   Operands operands;
@@ -82,7 +83,7 @@ std::vector<NumpyArray> run_kernel(const std::string& op, const nb::dict& attrib
     Prepared prepared(op, attributes, arrays, shared, out_types, isa_named(isa));
     Fault fault;
     {
-      nb::gil_scoped_release release;
+      const Unlocked unlocked;
       fault = prepared.run();
     }
     if (fault) throw Stop{fault};
@@ -92,8 +93,8 @@ std::vector<NumpyArray> run_kernel(const std::string& op, const nb::dict& attrib
   }
 }
 
-/// What the passes of a plan must know: is there a kernel, is it an operator on each element, which operands decide the
-/// shape of a result?
+/// What plan passes must know of a kernel: does it exist, is it elementwise, which operands decide the shape of a
+/// result?
 nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const NamedTypes& in_types,
                         const NamedTypes& out_types) {
   const Attrs attrs = attrs_of(attributes);
@@ -101,7 +102,7 @@ nb::tuple kernel_traits(const std::string& op, const nb::dict& attributes, const
   std::unique_ptr<Kernel> kernel;
   try {
     kernel = bind(op, {attrs, inputs, outputs, functions()});
-  } catch (const std::exception&) {  // the host says what is wrong with it
+  } catch (const std::exception&) {  // the host's kernel reports what is wrong
   }
   if (!kernel) return nb::make_tuple(false, false, 0);
   return nb::make_tuple(true, kernel->elementwise() != nullptr, kernel->deciding());

@@ -1,4 +1,4 @@
-// Lanes that part and meet, for Python: for tests.
+// Dividing lanes at a branch and merging them again, for tests in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -13,8 +13,8 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-/// What each side of a branch gets of some values, and what they give when they meet again with these as the values of
-/// one side (all, or the first for all lanes) and the others' as they were.
+/// Divide values between the sides of a branch, then merge them again. With `one_yes` or `one_no`, the first value of
+/// that side stands for all its lanes.
 nb::tuple part_and_meet(const Array& pred, const Array& values, bool one_yes, bool one_no, const std::string& isa) {
   const LaneFunctions& lanes = *isa_named(isa).lanes;
   if (pred.ndim() != 1 || values.ndim() != 1 || pred.itemsize() != 1)

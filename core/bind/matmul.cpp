@@ -1,4 +1,4 @@
-// Packed products for Python: for tests and benchmarks.
+// Packed matrix products for tests and benchmarks in Python.
 #include "undertow/matmul.h"
 
 #include <nanobind/nanobind.h>
@@ -25,7 +25,7 @@ void check_floats(const Operands& operands) {
       throw nb::value_error("products are of floats of one dtype");
 }
 
-/// x (m x k) and w (k x n, or n x k if transposed), and the room for their product.
+/// x (m x k) and w (k x n, or n x k if transposed), and memory for their product.
 struct Product {
   Operands operands;
   bool transposed;
@@ -59,10 +59,13 @@ struct Product {
     out.append(n);
     return out;
   }
-  void run() { packed.multiply(m, operands.views[0].data, k, results.views[0].data, n); }
+  Scratch scratch;
+
+  void run() { packed.multiply(m, operands.views[0].data, k, results.views[0].data, n, scratch); }
   void run_wide() {
     const Matrix b{operands.views[1].data, transposed ? 1 : n, transposed ? k : 1};
-    multiply_wide(operands.types[0].dtype, m, n, k, {operands.views[0].data, k, 1}, b, results.views[0].data, n, false);
+    multiply_wide(operands.types[0].dtype, m, n, k, {operands.views[0].data, k, 1}, b, results.views[0].data, n, false,
+                  scratch);
   }
 };
 
@@ -103,7 +106,8 @@ double time_outer(const Array& x, const Array& g, bool wide, double seconds) {
   Scratch scratch;
   return best_time(seconds, [&] {
     if (wide)
-      multiply_wide(left.dtype, k, n, operands.lanes, {left.data, 1, k}, {right.data, n, 1}, out.data, n, true);
+      multiply_wide(left.dtype, k, n, operands.lanes, {left.data, 1, k}, {right.data, n, 1}, out.data, n, true,
+                    scratch);
     else
       accumulate_outer(functions(), operands.lanes, left, right, out.data, true, scratch);
   });

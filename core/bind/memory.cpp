@@ -1,4 +1,4 @@
-// Which memory lanes live in, for Python: for tests.
+// Which memory lanes live in, for tests in Python.
 #include "undertow/memory.h"
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-/// What stands in a column of floats that was just named, looked at as the host should not, or with access to it.
+/// Read a value that lives with the lanes: with an Access, or without one, which must fault if memory is guarded.
 double peek(bool has_access) {
   Pool pool(int64_t{1} << 20);
   Block* block = pool.take(8, Home::Lanes);

@@ -1,13 +1,13 @@
-// The Python module undertow._core: every file of this folder adds its part.
+// The Python module undertow._core; the other files of this folder each add a part.
 #include <nanobind/nanobind.h>
 
 #include "parts.h"
 
 NB_MODULE(_core, module) {
-  nanobind::set_leak_warnings(false);  // what is alive when Python ends is no leak: functions keep their plans
+  nanobind::set_leak_warnings(false);  // plans are alive when Python exits, because functions cache them
   module.doc() = "The C++ core of Undertow: kernels over lanes.";
   using namespace undertow;
   for (ModulePart* bind : {bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory,
-                           bind_matmul, bind_optimize})
+                           bind_matmul, bind_optimize, bind_cell})
     bind(module);
 }

@@ -1,4 +1,4 @@
-// Updates of parameters for Python: on arrays that stay where they are.
+// Parameter updates for Python: results are written to arrays of the caller.
 #include "undertow/optimize.h"
 
 #include <nanobind/nanobind.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host.h"
+#include "interpreter.h"
 #include "parts.h"
 
 namespace nb = nanobind;
@@ -19,26 +20,26 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // to be written to
+using Place = nb::ndarray<nb::c_contig, nb::device::cpu>;  // an array to write to
 
-/// The rule of a name, for so many arrays and settings; by the number that it has for every dtype.
+/// The number of the update rule with this name, this many arrays and settings; it is the same for every dtype.
 int number_of(const Functions& isa, const std::string& name, size_t arrays, size_t settings) {
   const UpdateRule* rules = isa.updates[static_cast<int>(DType::F32)];
-  for (int k = 0; k < kUpdates; ++k)
+  for (int k = 0; rules[k].name != nullptr; ++k)
     if (name == rules[k].name && arrays == static_cast<size_t>(rules[k].slots) + 1 &&
         settings == static_cast<size_t>(rules[k].settings))
       return k;
   throw nb::value_error("there is no such update, or not of so many values");
 }
 
-/// One parameter with its slots, its gradient, and where the results go: for rows of a table, where the table is.
+/// One parameter with its slots, its gradient, and the arrays that the results go to; a sparse update is in place.
 struct Parameter {
   DType dtype = DType::F32;
-  int64_t width = 0, length = 0;  // of a gradient by rows
+  int64_t width = 0, length = 0;  // elements of a row, and rows, if the gradient is sparse
   bool is_sparse = false;
   Array gradient;
   std::vector<int64_t> indices;
-  std::vector<Array> values;  // the parameter, then its slots; none where they are updated in place
+  std::vector<Array> values;  // the parameter, then its slots; empty if they are updated in place
   std::vector<Place> places;
 };
 
@@ -50,7 +51,7 @@ bool are_alike(const A& a, const B& b) {
   return true;
 }
 
-/// The numbers of rows; false where one is out of range, or they are no integers.
+/// The indices of rows. False if they are not integers or one is out of range.
 bool take_indices(const nb::handle& given, int64_t length, std::vector<int64_t>& out) {
   Array found;
   if (!nb::try_cast(given, found, false)) return false;
@@ -64,7 +65,7 @@ bool take_indices(const nb::handle& given, int64_t length, std::vector<int64_t>&
   return std::all_of(out.begin(), out.end(), [&](int64_t k) { return k >= -length && k < length; });
 }
 
-/// Arrays that are alike; false where something is none, or not like the others.
+/// Arrays of one dtype and shape. False if something is not an array, or differs from the others.
 template <class A>
 bool take_arrays(const nb::handle& given, std::vector<A>& out) {
   for (const nb::handle value : given) {
@@ -76,8 +77,8 @@ bool take_arrays(const nb::handle& given, std::vector<A>& out) {
   return !out.empty();
 }
 
-/// The gradient of a parameter: an array, or a pair of numbers and rows. False where it does not fit.
-/// An array that does not stand row by row is copied.
+/// The gradient of a parameter: an array, or a pair of indices and rows. False if it does not fit.
+/// An array that is not C-contiguous is copied.
 template <class A>
 bool take_gradient(const nb::handle& gradient, const A& parameter, Parameter& out) {
   if (parameter.dtype() == nb::dtype<double>())
@@ -95,7 +96,7 @@ bool take_gradient(const nb::handle& gradient, const A& parameter, Parameter& ou
          out.gradient.size() == out.indices.size() * static_cast<size_t>(out.width);
 }
 
-/// Has each array that is written to memory of its own? Others cannot be changed in place, one after the other.
+/// Do no two of the arrays overlap? Otherwise they cannot be updated in place one after the other.
 bool are_apart(const std::vector<Parameter>& all) {
   std::vector<std::pair<const std::byte*, const std::byte*>> spans;
   for (const Parameter& one : all)
@@ -133,7 +134,7 @@ bool update(const std::string& name, const nb::list& gradients, const nb::list& 
     if (!are_alike(one.values[0], one.places[0])) return false;
   }
   if (!are_apart(all)) return false;
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   for (const Parameter& one : all) {
     const UpdateRule& rule = chosen.updates[static_cast<int>(one.dtype)][number];
     const void* in[kMostUpdated] = {};

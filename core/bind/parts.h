@@ -1,4 +1,4 @@
-// What each file of this folder adds to the module.
+// The functions by which each file of this folder adds its part to the module.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,6 +7,6 @@ namespace undertow {
 
 using ModulePart = void(nanobind::module_& module);
 ModulePart bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory, bind_matmul,
-    bind_optimize;
+    bind_optimize, bind_cell;
 
 }  // namespace undertow

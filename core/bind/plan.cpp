@@ -1,4 +1,4 @@
-// Plans for Python: decoded once, then run as often as one likes, without the lock of the interpreter.
+// Plans for Python: decoded once, run any number of times, without the GIL.
 #include "undertow/plan.h"
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-/// The nodes of the operators that run in one pass, for each such pass.
+/// For each fused pass, the nodes of its operators.
 nb::list fused_of(const Plan& plan) {
   nb::list found;
   for (const FusedItem& item : plan.fuseds) {

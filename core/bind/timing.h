@@ -1,4 +1,4 @@
-// The best time of many runs, for benchmarks: what a call costs without Python and without copies.
+// The best time of many runs, for benchmarks: the cost of a call without Python and without copies.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace undertow {
 
-/// Seconds of the fastest of a few batches of runs, which take `seconds` together.
+/// Seconds a run takes in the fastest of a few batches, which take `seconds` in all.
 template <class F>
 double best_time(double seconds, F&& run) {
   using Clock = std::chrono::steady_clock;

@@ -1,10 +1,12 @@
 """The C++ core: kernels over lanes. What is here is for tests and benchmarks; engines plan once and run there."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+_Result = TypeVar("_Result")
 
 class KernelFault(Exception):
     """A kernel met values that it cannot work on. `args`: the kind, the first lane that has it, a fused instruction.
@@ -225,3 +227,24 @@ def decode_templates(
     rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]
 ) -> Templates:
     """Make templates of rows; a ValueError where they make no sense."""
+
+class Taken(Exception):
+    """This thread writes a cell already, or would wait for itself. `args`: the name of the cell."""
+
+class Cell:
+    """What a variable holds. Only a transaction changes it."""
+
+    def __init__(self, value: Any) -> None: ...
+    @property
+    def value(self) -> Any: ...
+
+def snapshot(cells: dict[str, Cell]) -> dict[str, Any]:
+    """The values of cells, of one moment."""
+
+def transact(
+    cells: dict[str, Cell], written: list[str], work: Callable[[dict[str, Any]], tuple[_Result, list[Any]]]
+) -> _Result:
+    """Call `work` with the values of the cells, by name. It gives a result, and a value for each name in `written`.
+
+    These are committed together. Transactions that write the same cell come one after the other.
+    """

@@ -190,11 +190,11 @@ class RecursionLimit(RunError):
 
 
 class FrameLimit(RunError):
-    """More frames or memory are in use than `frames` or `memory` allow."""
+    """More frames, memory or nodes are in use than `frames`, `memory` or the size of a file allow."""
 
 
 class Timeout(RunError):
-    """The run took longer than `timeout`."""
+    """The call took longer than `timeout`: its run, or what comes before it."""
 
 
 class InternalError(UndertowError):

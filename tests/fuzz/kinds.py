@@ -7,12 +7,16 @@ from random import Random
 
 from tests.fuzz.case import Case
 from tests.fuzz.graphs import false_graph
+from tests.fuzz.interrupts import interrupted_runs
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
+from tests.fuzz.programs import exact_run
 
 KINDS: dict[str, Callable[[Random], Case]] = {
     "graphs": false_graph,
     "plans": spoiled_plan,
     "templates": spoiled_templates,
+    "programs": exact_run,
+    "interrupts": interrupted_runs,
 }
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 import undertow as ut
 
 _NUMBERS = itertools.count()
@@ -32,8 +34,13 @@ def load_text(text: str, folder: Path) -> ModuleType:
 
 def function_of(text: str, name: str) -> Any:
     """A function of a text that knows `ut`; there is no file."""
+    return names_of(text)[name]
+
+
+def names_of(text: str) -> dict[str, Any]:
+    """What a text that knows `ut` and `np` defines; there is no file."""
     file = f"<written {next(_NUMBERS)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"ut": ut}
+    space: dict[str, Any] = {"ut": ut, "np": np}
     exec(compile(text, file, "exec"), space)
-    return space[name]
+    return space

@@ -1,4 +1,4 @@
-// Attributes of an operator, as plans hand them over. Looked up when a kernel is bound, never while it runs.
+// Attributes of an operator in a plan. Looked up when a kernel is bound, never while it runs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace undertow {
 
-using OptionalInts = std::vector<std::optional<int64_t>>;  // None in a tuple: as in Python's slices and open shapes
+using OptionalInts = std::vector<std::optional<int64_t>>;  // nullopt: None in a Python slice or an open shape
 using Attr = std::variant<int64_t, std::string, OptionalInts>;
 
 class Attrs {
@@ -20,7 +20,6 @@ class Attrs {
 
   int64_t integer(const char* name) const { return get<int64_t>(name); }
   bool flag(const char* name) const { return get<int64_t>(name) != 0; }
-  const std::string& text(const char* name) const { return get<std::string>(name); }
   const OptionalInts& optionals(const char* name) const { return get<OptionalInts>(name); }
   std::vector<int> axes(const char* name) const {
     std::vector<int> out;
@@ -37,7 +36,7 @@ class Attrs {
   const T& get(const char* name) const {
     auto found = items_.find(name);
     if (found == items_.end() || !std::holds_alternative<T>(found->second))
-      throw std::invalid_argument(std::string("the attribute ") + name + " is missing or of another kind");
+      throw std::invalid_argument(std::string("the attribute ") + name + " is missing or of the wrong type");
     return std::get<T>(found->second);
   }
   std::map<std::string, Attr, std::less<>> items_;

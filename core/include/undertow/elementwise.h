@@ -1,12 +1,12 @@
-// Operators on each element: flat functions over n elements, with variants for operands that are one value.
+// Elementwise operators: flat functions over n elements, with variants for operands that are one value.
 #pragma once
 
 #include "undertow/kernel.h"
 
 namespace undertow {
 
-/// out[i] = f(a[i], b[i], c[i]) for i < n. Operands that the operator does not have are null. `out` may be one of the
-/// operands that are not single values, if their elements are of one size.
+/// out[i] = f(a[i], b[i], c[i]) for i < n. Missing operands are null. `out` may be an operand that is not a single
+/// value, if their elements have the same size.
 using Flat = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n);
 
 /// The first of n elements on which the operator faults, or -1.
@@ -16,8 +16,8 @@ struct Elementwise {
   int arity;
   DType inputs[3];
   DType output;
-  Flat flat[8];  ///< index: bit k set where operand k is one value, not n; null where all operands would be
-  Scan scan;     ///< of the second operand, before `flat`; null where the operator never faults
+  Flat flat[8];  ///< index: bit k if operand k is one value instead of n; null if all operands would be
+  Scan scan;     ///< run on the second operand before `flat`; null if the operator never faults
   Fault::Code code;
 };
 

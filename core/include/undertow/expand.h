@@ -1,4 +1,4 @@
-// The graph-expanding rival: every call makes a copy of the callee's graph, and tokens move one at a time.
+// The graph-expanding engine: every call makes a copy of the callee's graph, and tokens move one at a time.
 //
 // A template is one phase of a body. A copy of it has a slot for each value, a count for each step that waits for more
 // than one thing, and goes when none of its steps is ready and no copy below it is left: nothing can happen to it then.
@@ -18,17 +18,17 @@
 
 namespace undertow::expand {
 
-/// A slot of the copy at hand, or, below zero, constant number ~operand.
+/// A slot of the copy or, if negative, constant number ~operand.
 using Operand = int32_t;
 
-/// What an event sets off.
+/// What happens after a step has fired, an argument has arrived, or a copy has begun.
 struct Edge {
   enum class Code : uint8_t {
-    Ready,  // step a
-    Count,  // one off count a, which step b waits for
-    Move,   // operand a to slot b
-    Share,  // the same for an array
-    Up,     // operand b is result a
+    Ready,  // step a is ready
+    Count,  // decrement count a; at zero step b is ready
+    Move,   // copy operand a to slot b
+    Share,  // the same for an array: one more reference
+    Up,     // return operand b as result a
   };
   Code code;
   int32_t a, b;
@@ -36,8 +36,8 @@ struct Edge {
 
 struct Program {
   int32_t first = 0, count = 0;  ///< in Plan::edges
-  int32_t tail = -1;             ///< the step that goes on right after it, if any
-  bool goes_up = false;          ///< does it hand results up?
+  int32_t tail = -1;             ///< the step to run right after it, if any
+  bool goes_up = false;          ///< does it return results to the caller?
 };
 
 struct Pair {
@@ -46,8 +46,8 @@ struct Pair {
 
 struct Read {
   int32_t to;
-  int32_t index;   ///< of what the entry was given, or slot of main
-  bool is_shared;  ///< by main
+  int32_t index;   ///< of the hoisted value, or slot of main
+  bool is_shared;  ///< does it read main?
 };
 
 enum class StepCode : uint8_t {
@@ -63,7 +63,7 @@ enum class StepCode : uint8_t {
   Collected,
   Pass,
   Identity,
-// Operators on single numbers, see undertow/scalar.h; most have a code for each of I32, I64, F32, F64, in this order.
+// Scalar operators, see undertow/scalar.h; most have a code for each of I32, I64, F32, F64, in this order.
 #define UNDERTOW_SINGLE(name, ...) name,
 #define UNDERTOW_ROW(name, ...) name, Last##name = name + 3,
   UNDERTOW_SINGLES(UNDERTOW_SINGLE) UNDERTOW_ARITHMETIC(UNDERTOW_ROW) UNDERTOW_DIVISIONS(UNDERTOW_ROW)
@@ -72,7 +72,7 @@ enum class StepCode : uint8_t {
 #undef UNDERTOW_SINGLE
 };
 
-/// Something that fires.
+/// A node of a template.
 struct Step {
   StepCode code;
   Operand a = 0, b = 0, c = 0;
@@ -106,16 +106,16 @@ struct Entering {
   Kind kind;
   int32_t site, phase, callee;
   bool has_path;
-  std::vector<Operand> hoists;  ///< given to the entry that it makes
+  std::vector<Operand> hoists;  ///< hoisted values of the entry that it makes
   int32_t entry;                ///< slot of the caller that holds it
   std::vector<Pair> arguments;
   std::vector<Pair> mapped;  ///< arrays, and slots of a lane for their elements
-  Operand counted;           ///< its leading length is the number of lanes; first phase only
+  Operand counted;           ///< an array whose leading dimension is the number of lanes; first phase only
   int32_t lanes;             ///< slot for this number
   int32_t lanes_too;
   std::vector<Result> results;
   Program done;
-  std::vector<int32_t> visits;  ///< of the callee, by the visits - 1 of the caller
+  std::vector<int32_t> visits;  ///< [k]: how often the callee is visited if the caller is k + 1 times
 };
 
 struct Collect {
@@ -131,7 +131,7 @@ struct Collected {
   int32_t to[2];
 };
 
-/// How many values of each kind: arrays come first, then entries, then scalars.
+/// The number of values of each kind: arrays come first, then entries, then scalars.
 struct Layout {
   int32_t arrays, entries, all;
 };
@@ -142,7 +142,7 @@ struct Template {
   bool is_function;
   Layout layout;
   std::vector<ValueType> types;  ///< of slots
-  Layout record;                 ///< of the body: what phases leave to later ones
+  Layout record;                 ///< of the values that phases of the body save for later ones
   std::vector<Pair> loads;       ///< from the record
   std::vector<Pair> saves;       ///< to the record
   std::vector<Read> reads;
@@ -151,12 +151,12 @@ struct Template {
   std::vector<Step> steps;
   std::vector<std::vector<Pair>> again;  ///< arguments of the next iteration
   int64_t counts_at;                     ///< bytes from the start of a copy
-  int32_t copy_size, record_size;        ///< by the numbers of Arena
+  int32_t copy_size, record_size;        ///< size classes of Arena
 };
 
 class Plan {
  public:
-  /// Decode; throws std::invalid_argument where the rows make no sense.
+  /// Decode; throws std::invalid_argument if the templates are not valid.
   Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
   ~Plan();
   Plan(const Plan&) = delete;
@@ -176,7 +176,7 @@ class Plan {
   std::vector<Collected> collecteds;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<ValueType> constant_types;
-  std::vector<uint64_t> constants;  // scalars, or arrays as blocks that nobody counts
+  std::vector<uint64_t> constants;  // scalars, or arrays as blocks without reference counts
   std::vector<int32_t> inputs;      // slots of main
   std::vector<Fetch> fetches;
   int32_t nodes = 0;
@@ -186,7 +186,7 @@ class Plan {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-/// Run; gives a value for each fetch. Throws Stop, and what the host throws.
+/// Run; returns a value for each fetch. Throws Stop, and what the host throws.
 std::vector<Value> run(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
                        RunStats& stats);
 

@@ -1,10 +1,9 @@
-// Runs of operators done piece by piece: what lies between them never leaves the cache.
+// Fused operators: several run on a few lanes at a time, so that values between them stay in the cache.
 //
-// Values are registers, numbered: first the inputs, then the result of each instruction in order. In each lane a
-// register is a row of n elements, or one element. Where all instructions give rows, they go over the lanes row by row
-// (fused_rows.cpp). Where some give one element, n is small: then some lanes at a time are laid out as planes, the
-// first elements of all of them, then the second ones, so that the short rows of many lanes make long vectors
-// (fused_planes.cpp).
+// Registers are numbered: first the inputs, then the result of each instruction in order. In each lane a register is a
+// row of n elements, or one element. If all instructions return rows, lanes are processed row by row (fused_rows.cpp).
+// If some return one element, n is small: then a block of lanes is transposed into planes, the first elements of all
+// lanes, then the second ones, so that the short rows of many lanes make long vectors (fused_planes.cpp).
 #pragma once
 
 #include <span>
@@ -21,14 +20,14 @@ class Fused {
 
   enum class Kind : uint8_t {
     Each,   // op on each element
-    Fold,   // a row to one element: the first, then op(next, so far); `adds` says that it starts from zero
-    Pick,   // row, number: the element of that number, counted from the end if it is negative
-    Place,  // row, number, element: the row, with the element added to the one of that number
+    Fold,   // a row to one element: the first, then op(next, so far); if `adds`, it starts from zero
+    Pick,   // row, index: the element at the index, counted from the end if negative
+    Place,  // row, index, element: the row, with the element added at the index
   };
 
   struct Instruction {
     Kind kind;
-    const Elementwise* op;  // a row of a table, as Kernel::elementwise gives it; of a Place that which adds
+    const Elementwise* op;  // from Kernel::elementwise; of a Place, the add
     int inputs[3];          // registers
     bool adds = false;
 
@@ -42,10 +41,10 @@ class Fused {
 
   struct Output {
     int from;     // register
-    bool is_row;  // one element fills a row
+    bool is_row;  // a single element is broadcast to a row
   };
 
-  /// A register for all lanes: lane k starts k * stride bytes behind data. Stride 0: all lanes share it.
+  /// A register for all lanes: lane k starts k * stride bytes after data. Stride 0: all lanes share it.
   struct Lanes {
     std::byte* data;
     int64_t stride;
@@ -63,15 +62,14 @@ class Fused {
   Fused(int64_t n, std::span<const Type> inputs, std::span<const Instruction> instructions,
         std::span<const Output> outputs);
 
-  /// May an input of this shape stand beside results of that one? Other broadcasts need an operator of their own.
+  /// May an input of this shape be used with results of that one? Other broadcasts need an operator of their own.
   static bool is_fitting(const View& input, const View& output) {
     const int64_t count = input.count();
     return count == 1 || (count == output.count() && input.rank <= output.rank);
   }
 
-  /// `given` are the registers, as many as there are: inputs, and results that are known already and are not computed
-  /// again; null for those that are to be computed. An output without data is not written. Outputs do not overlap
-  /// inputs; after a fault they hold anything.
+  /// `given` has an element for each register: inputs, results that are already known, and null for those to compute.
+  /// An output without data is not written. Outputs do not overlap inputs; after a fault their contents are undefined.
   Stop run(int64_t lanes, const Lanes* given, const Lanes* outputs, Scratch& scratch) const;
 
   int inputs() const { return inputs_; }
@@ -90,10 +88,10 @@ class Fused {
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
   std::vector<Type> types_;     // of registers
-  std::vector<int> output_of_;  // of registers: the first output that it is, or -1
-  std::vector<int> slots_;      // of registers: where it stands if it has no better place; counted by kind
-  int rows_ = 0, ones_ = 0;     // slots of each kind
-  int busy_rows_ = 0;           // of results
+  std::vector<int> output_of_;  // by register: the first output that stores it, or -1
+  std::vector<int> slots_;      // by register: its temporary, if it has no other memory; numbered by kind
+  int rows_ = 0, ones_ = 0;     // number of slots for rows, and for single elements
+  int busy_rows_ = 0;           // slots for rows that hold results
   int64_t widest_ = 1;          // bytes of an element
   bool has_planes_ = false;
 };

@@ -1,14 +1,14 @@
 // Kernels: an operator bound to the dtypes and ranks of its operands and to its attributes, run over lanes.
 //
-// A column holds the value of one slot for all lanes: lane k starts k * stride bytes behind data, its elements row by
-// row without gaps. Stride 0 means one value that all lanes share. All lanes of one call have the same shape.
+// A column holds the value of one slot for all lanes: lane k starts k * stride bytes after data, its elements
+// contiguous and row-major. Stride 0 means one value that all lanes share. All lanes of one call have the same shape.
 //
-// Outputs are 64-byte aligned and padded: up to the next multiple of 64 bytes behind its last element an output may be
-// written. Inputs may be arrays of the caller's: elements are on their boundaries, and nothing behind the last one may
-// be read. The first output may stand where an input of the same shape, stride and size of element
-// stood if `Kernel::in_place` says so of that input; else they do not overlap.
+// Outputs are 64-byte aligned and padded: an output may be written up to the next multiple of 64 bytes after its last
+// element. Inputs may be arrays of the caller: elements are aligned, but nothing after the last one may be read.
+// Outputs and inputs do not overlap.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,7 +21,7 @@ namespace undertow {
 enum class DType : uint8_t { Bool, I32, I64, F32, F64 };  // a bool is one byte, 0 or 1
 
 constexpr int kDTypes = 5;
-constexpr int kMostAxes = 40;  // of an operand or a result: 32 for users, some more for what kernels do inside
+constexpr int kMostAxes = 40;  // of an operand or result: 32 for users, and some for the internal use of kernels
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of an array whose size is computed at run time
 
 constexpr int64_t size_of(DType dtype) {
@@ -48,7 +48,7 @@ struct View {
   }
 };
 
-/// What is known of an operand or result when a plan is made.
+/// What is known of an operand or result when a kernel is bound.
 struct Type {
   DType dtype;
   int rank;
@@ -64,8 +64,8 @@ struct Shape {
   int64_t count() const;
 };
 
-/// Why a kernel stopped. The message is made from the operands of that lane by the operator's reference kernel, which
-/// raises it: so engines agree to the letter, and kernels need no texts.
+/// Why a kernel stopped. The operator's reference kernel is then run on that lane's operands and raises the error: so
+/// all engines raise the same one, and kernels have no messages.
 struct Fault {
   enum class Code : uint8_t {
     None,
@@ -88,18 +88,56 @@ struct Fault {
 
 const char* name_of(Fault::Code code);
 
-/// Memory for one call of a kernel at a time; it only grows. One for each thread.
+/// What a kernel has of its caller: memory for one call at a time, which only grows, and a lookout that may stop it.
+/// One for each thread.
 class Scratch {
  public:
-  /// At least that many bytes, 64-byte aligned and padded; what was given before is gone.
+  using Lookout = void (*)(void* context);
+
+  static constexpr int64_t kLook = int64_t{1} << 22;  ///< bytes: a few milliseconds of any operator
+
+  /// At least that many bytes, 64-byte aligned and padded; invalidates what it returned before.
   void* get(int64_t bytes);
 
+  /// From now on `lookout` is called after every few milliseconds of work. What it throws ends the kernel, whose
+  /// outputs then hold anything.
+  void watch(Lookout lookout, void* context) {
+    lookout_ = lookout;
+    context_ = context;
+  }
+
+  /// Some work is done: bytes that were read and written, or as many as take that long.
+  void worked(int64_t bytes) {
+    work_ += bytes;
+    if (work_ >= kLook) look();
+  }
+
+  /// Multiplications with additions, as work.
+  static int64_t products(int64_t count) { return count / 8; }
+
+  /// Work on 0, 1, ... n - 1, some at a time: work(first, count), where each takes so many bytes.
+  template <class Work>
+  [[gnu::always_inline]] void in_steps(int64_t n, int64_t bytes, Work&& work) {
+    const int64_t most = n * bytes <= kLook / 4 ? n : step_of(bytes);
+    for (int64_t first = 0; first < n; first += most) {
+      const int64_t count = std::min(most, n - first);
+      work(first, count);
+      worked(count * bytes);
+    }
+  }
+
  private:
+  void look();
+  static int64_t step_of(int64_t bytes);
+
   struct Release {
     void operator()(void* block) const;
   };
   std::unique_ptr<void, Release> block_;
   int64_t size_ = 0;
+  int64_t work_ = 0;
+  Lookout lookout_ = nullptr;
+  void* context_ = nullptr;
 };
 
 struct Elementwise;
@@ -107,13 +145,13 @@ class Attrs;
 struct Functions;
 class PackedMatrix;
 
-/// What stays for a run: matrices that all its waves multiply with, packed when they are first asked for.
+/// Packed matrices that are kept for a run: those that all its waves multiply with.
 class Keeper {
  public:
   virtual ~Keeper() = default;
 
-  /// Operand number `operand`, seen as a matrix of k rows and n columns with strides in elements; null where it does
-  /// not stay as it is, or there is no room.
+  /// Operand number `operand`, as a matrix of k rows and n columns with strides in elements; packed at its first use.
+  /// Null if waves do not share it, or there is no room.
   virtual const PackedMatrix* packed(int operand, const View& matrix, int64_t k, int64_t n, int64_t row_stride,
                                      int64_t column_stride) = 0;
 };
@@ -122,14 +160,14 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  /// The shapes of the outputs. Of deciding operands the value in the first lane is read: where such an operand is not
-  /// shared, ask for each lane, and run together those lanes for which the answers are equal.
+  /// The shapes of the outputs. Reads the value of deciding operands in the first lane: if such an operand is not
+  /// shared, the caller asks for each lane, and runs lanes with equal shapes together.
   virtual Fault shape(const View* inputs, Shape* outputs) const = 0;
 
-  /// Compute all lanes. The outputs have the shapes that `shape` gave. After a fault they hold anything.
+  /// Compute all lanes. The outputs have the shapes from `shape`; after a fault their contents are undefined.
   virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const = 0;
 
-  /// The same, with what stays for the run; the bits are those of `run`.
+  /// The same with packed matrices that are kept for the run; results are bit for bit those of the other `run`.
   virtual Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch, Keeper&) const {
     return run(lanes, inputs, outputs, scratch);
   }
@@ -137,28 +175,24 @@ class Kernel {
   /// Bit k: the value of operand k decides the shape of an output.
   uint64_t deciding() const { return deciding_; }
 
-  /// Does it multiply matrices, each element of an operand with many of another?
+  /// Is it a matrix product?
   bool is_product() const { return is_product_; }
 
-  /// Bit k: the first output may be written over operand k.
-  uint64_t in_place() const { return in_place_; }
-
-  /// Where the result is a part of the first operand, as it stands there: how many elements come before it; else -1.
+  /// If the result is a contiguous part of the first operand: the offset of its first element; else -1.
   virtual int64_t part_at(const View& operand) const { return (void)operand, -1; }
 
-  /// Is the result nothing but the operands, one behind the other?
+  /// Is the result just the operands, one after the other?
   virtual bool is_row(const View& result) const { return (void)result, false; }
 
-  /// How to work on flat pieces, for operators on each element; else null. See fused.h.
+  /// The flat functions of an elementwise operator; else null. See fused.h.
   virtual const Elementwise* elementwise() const { return nullptr; }
 
  protected:
   uint64_t deciding_ = 0;
-  uint64_t in_place_ = 0;
   bool is_product_ = false;
 };
 
-/// All that a kernel may know when it is made.
+/// What a kernel is made from.
 struct Binding {
   const Attrs& attrs;
   std::span<const Type> inputs;
@@ -166,7 +200,7 @@ struct Binding {
   const Functions& isa;
 };
 
-/// The kernel of an operator, or null where there is none for these dtypes.
+/// The kernel of an operator; null if there is none for these dtypes.
 std::unique_ptr<Kernel> bind(std::string_view op, const Binding& binding);
 
 /// The names of all operators that have kernels.

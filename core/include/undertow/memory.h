@@ -1,7 +1,7 @@
-// Memory of runs: blocks that are counted, recycled, kept under a limit, and kept for the next run.
+// Memory of runs: reference-counted blocks, recycled within a run and by the next one, under a limit.
 //
-// Bytes of lanes may live elsewhere than in memory of the host: on a device one day, today in the guarded memory that
-// tests use. Kernels read and write them, and else only the interface in lanes.h does: see docs/design/0013-memory.md.
+// Values of lanes may live outside the host's memory: one day on a device, today in the guarded memory of tests. Only
+// kernels and the functions in lanes.h touch them: see docs/design/0013-memory.md.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace undertow {
 
-/// What goes over a limit of the run; the engine says which lanes it happened to.
+/// Thrown when a limit of the run is exceeded; the engine adds where.
 struct OverLimit {
   enum class Kind : uint8_t { Memory, Frames, Depth, OutOfMemory };
   Kind kind;
-  int64_t bytes = 0;  ///< that would be alive
+  int64_t bytes = 0;  ///< that would be live
 };
 
-/// Where values live. What feeds predicates, indexes or shapes is the host's; the rest only kernels need. Values are
-/// handed on as they are, not fetched: so of floats that are the host's, some may be away, and who looks has Access.
+/// Where values live. Those that feed predicates, indices or shapes are the host's; the rest only kernels need. Moving
+/// a value between slots does not fetch it: so some floats of host slots may be away, and reading them needs an Access.
 enum class Home : uint8_t { Host, Lanes };
 
-/// Memory with a number of users. Its data are 64-byte aligned, and may be read and written up to 64 bytes behind their
-/// end. They follow it, unless they are away from the host.
+/// Reference-counted memory. Its data are 64-byte aligned, and may be read and written up to 64 bytes past their end.
+/// They follow this header, unless they are away from the host.
 struct alignas(64) Block {
   int64_t refs;
-  int64_t size;           ///< of what was taken from the system, this header included
+  int64_t size;           ///< bytes taken from the system, with this header
   Block* next;            ///< in a list of free blocks
   Block *before, *after;  ///< in the list of those in use
   std::byte* at = behind();
@@ -36,11 +36,11 @@ struct alignas(64) Block {
 };
 static_assert(sizeof(Block) == 64);
 
-/// Is the memory of lanes guarded, so that the host faults where it touches them without Access? Chosen for a process,
-/// by UNDERTOW_MEMORY=guarded in its environment. Several threads share one guard: while one has access, all have.
+/// Is the memory of lanes guarded, so that the host faults if it touches it without an Access? Chosen for a process by
+/// UNDERTOW_MEMORY=guarded in its environment. Threads share one guard: while one has access, all have.
 extern const bool memory_is_guarded;
 
-/// As long as it lives, the bytes of lanes are here. One for each batch, around kernels and in lanes.h; they nest.
+/// While it exists, the host may touch values of lanes. One for each batch, around kernels and in lanes.h; they nest.
 class Access {
  public:
   Access() {
@@ -62,8 +62,10 @@ class Access {
 /// Blocks: free ones by size, and those in use.
 class Blocks {
  public:
-  /// A free block with room for that many bytes, or a new one; throws OverLimit where the system has no more.
+  /// A free block with room for that many bytes, or one that nobody uses any more, or a new one; throws OverLimit where
+  /// the system has no more.
   Block* take(int64_t bytes, Home home = Home::Host);
+  Block* pop(int64_t size);  ///< a free one of that size, which is then the caller's; null if there is none
   /// Make a block that is in use free: to be taken again.
   void put(Block* block) {
     unlink(block);
@@ -72,18 +74,16 @@ class Blocks {
     else
       push(block);
   }
-  /// Make all free that are in use. Free ones are not visited: after a deep run there may be a million.
+  /// Free all blocks in use. Free ones are not visited: after a deep run there may be a million.
   void put_all() {
     while (used_ != nullptr) put(used_);
   }
   void add(Block* block);     ///< as a free one
   void remove(Block* block);  ///< one that is in use: it is the caller's
-  /// Make all of another's blocks free ones of this, as long as they are not more than so many bytes; the rest goes
-  /// back to the system.
-  void adopt(Blocks& other, int64_t most);
-  void clear();  ///< back to the system
+  /// Give free ones back to the system, the largest first, until no more than so many bytes are left.
+  void trim(int64_t most);
   int64_t bytes() const { return bytes_; }
-  static int64_t size_for(int64_t bytes);  ///< of the block that holds them
+  static int64_t size_for(int64_t bytes);  ///< of a block with room for them
 
  private:
   static constexpr int kClasses = 64 + 4 * 40;
@@ -111,8 +111,7 @@ class Blocks {
   int64_t bytes_ = 0;  ///< of all
 };
 
-/// The blocks of one run. Not for several threads. What it leaves is kept for the next run: fresh memory costs a fault
-/// for each page.
+/// The blocks of one run; not thread-safe. They are kept for the next run: fresh memory costs a fault for each page.
 class Pool {
  public:
   explicit Pool(int64_t limit);
@@ -120,12 +119,12 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
   ~Pool();
 
-  /// A block with room for that many bytes and one user; throws OverLimit.
+  /// A block with room for that many bytes, and one reference; throws OverLimit.
   Block* take(int64_t bytes, Home home = Home::Host);
   void drop(Block* block) {
     if (block != nullptr && --block->refs == 0) recycle(block);
   }
-  /// Take a block with one user out of the pool: it is the caller's, to be given to a Buffer.
+  /// Take a block with one reference out of the pool: the caller owns it, and gives it to a Buffer.
   void release(Block* block);
   int64_t live() const { return live_; }
   int64_t room() const { return limit_ - live_; }
@@ -140,7 +139,7 @@ class Pool {
   int64_t peak_ = 0;
 };
 
-/// Some bytes, in a block that belongs to no pool.
+/// Bytes in a block that belongs to no pool.
 class Buffer {
  public:
   Buffer() = default;
@@ -155,13 +154,13 @@ class Buffer {
   }
   ~Buffer() { give_back(block_); }
 
-  void resize(size_t size);  ///< what it held is gone
+  void resize(size_t size);  ///< discards the contents
   std::byte* data() { return block_ == nullptr ? nullptr : block_->data(); }
   const std::byte* data() const { return block_ == nullptr ? nullptr : block_->data(); }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  /// The block, for somebody else to own, who gives it back.
+  /// Hand the block to a new owner, who gives it back by `give_back`.
   Block* leave() {
     size_ = 0;
     return std::exchange(block_, nullptr);

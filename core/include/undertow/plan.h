@@ -1,9 +1,9 @@
-// The plan: a static graph as rows of integers, ready to run. Immutable once it is decoded; shared by all runs.
+// The plan: a static graph, ready to run. Immutable once decoded; shared by all runs.
 //
 // A body (main, function, loop, map) has regions: itself and its branches. A region has slots, one for each value that
 // lives in it, and programs: one for each phase, and in a branch one for each visit in a phase. A program has stages,
 // each a straight run of operators and then what is entered together (branches, calls, loops, maps). A stage begins
-// when all that the stage before it entered has come back.
+// when all that the stage before it entered has returned.
 #pragma once
 
 #include <atomic>
@@ -24,13 +24,13 @@ namespace undertow {
 
 /// A place for one value of each lane.
 struct Slot : SlotFields {
-  int64_t offset = -1;    ///< of its column in the block of a table, in bytes per lane; -1: a block of its own
+  int64_t offset = -1;    ///< of its column in the table's block, in bytes per lane; -1: the column has its own block
   int32_t place = 0;      ///< its number among the columns of that block
-  bool is_inner = false;  ///< made and used up in one pass: it has no column, unless operators run one by one
-  int32_t uses = 0;       ///< how often it is read, in all phases
+  bool is_inner = false;  ///< lives only inside a fused pass: it has no column, unless its operators run one by one
+  int32_t uses = 0;       ///< number of reads, in all phases
 
-  Home column_home() const { return is_dynamic ? Home::Host : home; }  ///< boxes themselves are the host's
-  /// Are its values where the host cannot touch them?
+  Home column_home() const { return is_dynamic ? Home::Host : home; }  ///< boxes themselves are in host memory
+  /// Are its values in memory that the host must not touch?
   bool is_away() const { return home == Home::Lanes && memory_is_guarded; }
 };
 
@@ -41,7 +41,7 @@ struct Constant {
   std::byte* data;  ///< aligned and padded
 };
 
-/// May a value of one slot be put into another? Lengths that only the run knows may meet any.
+/// May a value of one type go to a slot of another? An unknown dimension of the slot accepts any.
 inline bool is_fitting(const ValueType& to, const ValueType& from) {
   bool fits = to.dtype == from.dtype && to.rank() == from.rank();
   for (size_t axis = 0; fits && axis < to.shape.size(); ++axis)
@@ -49,15 +49,15 @@ inline bool is_fitting(const ValueType& to, const ValueType& from) {
   return fits;
 }
 
-constexpr int32_t kNoSlot = INT32_MIN;  // an output that nobody uses, or an order token
+constexpr int32_t kNoSlot = INT32_MIN;  // an unused output, or an order token
 
-// Items: the fields that the plan gives, and what follows from them.
+// Items: their fields in the plan, and what is derived from them.
 
 struct OpItem : OpFields {  // kernel -1: the host runs it
-  bool is_effect = false;   ///< the host runs it, lane by lane
-  bool is_open = false;     ///< the shapes of its operands or results are known only while it runs
-  uint64_t shared = 0;      ///< bit k: all waves below an entry see the same operand k
-  bool is_same = false;     ///< of all operands that holds, so the result is the same too
+  bool is_effect = false;   ///< it has side effects: the host runs it, lane by lane
+  bool is_open = false;     ///< shapes of its operands or results are known only when it runs
+  uint64_t shared = 0;      ///< bit k: operand k is the same in all waves below an entry
+  bool is_same = false;     ///< all operands are, so the result is too
 };
 
 struct BranchItem : BranchFields {
@@ -76,48 +76,48 @@ struct LoopItem : LoopFields {
 
 struct MapItem : MapFields {};
 struct ReadItem : ReadFields {};
-struct CollectItem : CollectFields {};      // of a whole value, both are that value
-struct CollectedItem : CollectedFields {};  // the second is kNoSlot where there are no rows
+struct CollectItem : CollectFields {};      // values: always two; a whole value is there twice
+struct CollectedItem : CollectedFields {};  // to: always two; the second is kNoSlot if it is a whole value
 
 /// Operators of one stage that run together, in one pass over their lanes.
 struct FusedItem {
   struct Input {
     Operand from;
-    int64_t offset;  ///< bytes: it may be a part of what stands there
+    int64_t offset;  ///< bytes from the start of the value
   };
   struct Output {
     int32_t to;
     int64_t offset;    ///< bytes
-    bool is_first;     ///< of those that go there
-    uint64_t depends;  ///< on these inputs: what goes there, all of it
+    bool is_first;     ///< is it the first output that goes to this slot?
+    uint64_t depends;  ///< bit k: the slot's value depends on input k
   };
-  std::vector<int32_t> ops;       ///< all that it stands for, in order
-  std::vector<uint64_t> depends;  ///< of each of them: on these inputs
-  std::vector<int32_t> results;   ///< of each of them: which register is just its result; -1: none
+  std::vector<int32_t> ops;       ///< the operators, in order
+  std::vector<uint64_t> depends;  ///< by operator: bit k if its result depends on input k
+  std::vector<int32_t> results;   ///< by operator: the register that holds its whole result; -1: none
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   Fused program;
-  int64_t bytes;  ///< of a lane: what it reads and writes
+  int64_t bytes;  ///< read and written for each lane
 };
 
 constexpr size_t z(DeferredKind kind) { return static_cast<size_t>(kind); }
 
 struct Stage : StageFields {
-  std::vector<Item> run;  ///< the straight run, with what may wait at its end
-  std::vector<Item> now;  ///< of what may wait what belongs to this phase, one by one
-  int32_t deferral = -1;  ///< number in Plan::deferrals, where some of the straight run may wait for other tables
+  std::vector<Item> run;  ///< the straight run, deferred items at its end
+  std::vector<Item> now;  ///< the operators of the deferred items that belong to this phase, one by one
+  int32_t deferral = -1;  ///< number in Plan::deferrals, if some of the straight run may be deferred
 };
 
-/// Operators that may wait, until those of many tables run as one. See deferred.h.
+/// Operators that may be deferred, until those of many tables run as one. See deferred.h.
 struct Deferral {
   int32_t region;
   std::vector<Item> items;
-  std::vector<int32_t> takes;  ///< slots that they read
-  std::vector<int32_t> gives;  ///< slots that they write and others read
-  int32_t order = -1;          ///< one of `takes` that an earlier joint run gave: in its order rows lie side by side
+  std::vector<int32_t> takes;  ///< slots that they read from outside
+  std::vector<int32_t> gives;  ///< slots that they write and other items read
+  int32_t order = -1;          ///< one of `takes` that an earlier joint run wrote: in its order, rows are contiguous
   DeferredKind kind;
-  int64_t bytes = 0;  ///< of a row: all that they write
-  int64_t wide = 0;   ///< a table with so many lanes does not wait
+  int64_t bytes = 0;  ///< that they write for each lane
+  int64_t wide = 0;   ///< tables with at least this many lanes do not wait
 
   bool is_held() const { return kind == DeferredKind::Held; }
 };
@@ -140,8 +140,8 @@ struct Outline;
 
 class Plan {
  public:
-  /// Decode; throws std::invalid_argument where the rows make no sense.
-  Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constants);
+  /// Decode; throws std::invalid_argument if the plan is not valid.
+  Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constant_values);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
@@ -165,12 +165,12 @@ class Plan {
   std::vector<Deferral> deferrals;
   CallItem start;  // how main is entered
   std::vector<GroupFields> groups;
-  std::vector<int64_t> lane_bytes;                 // of each group: what one more lane takes, as far as the plan knows
-  std::unique_ptr<const NarrowProgram> narrow;     // what runs lanes one by one; see narrow/program.h
+  std::vector<int64_t> lane_bytes;                 // by group: bytes of one more lane, as far as the plan knows
+  std::unique_ptr<const NarrowProgram> narrow;     // code of narrow groups; see narrow/program.h
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   ~Plan();
   int32_t nodes = 0;                              // of the static graph
-  mutable std::atomic<int64_t> calls_before = 0;  // that the last run made
+  mutable std::atomic<int64_t> calls_before = 0;  // made by the last run
 };
 
 }  // namespace undertow

@@ -1,8 +1,8 @@
-// Single numbers in cells of 8 bytes, and the operators on them that interpreters have codes for.
+// Scalars in cells of 8 bytes, and the scalar operators that interpreters have codes for.
 //
-// Two interpreters run numbers one at a time: narrow waves (narrow/run.cpp) and the graph-expanding rival
-// (expand/run.cpp). What they have codes for, of which dtypes, and what that gives is said here, once: a new operator
-// is one line. An operator that has none runs by its kernel, code Flat.
+// Two interpreters run scalars one at a time: narrow code (narrow/run.cpp) and the graph-expanding engine
+// (expand/run.cpp). The operators that they have codes for, with dtypes and results, are listed here once: a new
+// operator is one line. One without a code runs by its kernel, code Flat.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@
 
 namespace undertow {
 
-/// In a cell, the low bytes hold the number, the others are zero.
+/// The low bytes of a cell hold the number, the others are zero.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint8_t>>;
 
@@ -29,7 +29,7 @@ uint64_t cell_of(T value) {
   return std::bit_cast<Bits<T>>(value);
 }
 
-/// Whole division towards minus infinity, y not zero. The least number has no opposite: it wraps.
+/// Floor division; y is not zero. Dividing the least number by -1 wraps.
 template <class T>
 T floor_divide(T x, T y) {
   if (y == -1) return -x;
@@ -37,7 +37,7 @@ T floor_divide(T x, T y) {
   return rest != 0 && ((rest < 0) != (y < 0)) ? quotient - 1 : quotient;
 }
 
-/// What it leaves: of the sign of y.
+/// Its remainder, which has the sign of y.
 template <class T>
 T remainder(T x, T y) {
   if (y == -1) return 0;
@@ -47,8 +47,8 @@ T remainder(T x, T y) {
 
 // clang-format off
 
-// The tables. ROW(code, operator, code with the operands in the other order or Flat, dtypes, result). Of floats, nan
-// decides which is the smaller one, and whole divisions are no single instruction: kernels know.
+// The tables. ROW(code, operator, code with the operands in the other order or Flat, dtypes, result). Minimum,
+// maximum and floor division of floats are left to kernels: they need care with nan, and are no single instruction.
 #define UNDERTOW_ARITHMETIC(ROW)                                           \
   ROW(Add, "add", Add, NUMBERS, x + y)                                     \
   ROW(Subtract, "subtract", Flat, NUMBERS, x - y)                          \
@@ -58,12 +58,12 @@ T remainder(T x, T y) {
   ROW(Divide, "divide", Flat, FLOATS, x / y)                               \
   ROW(Negative, "negative", Flat, NUMBERS, -x)
 
-// They fault where y is zero.
+// They fault if y is zero.
 #define UNDERTOW_DIVISIONS(ROW)                                            \
   ROW(FloorDivide, "floor_divide", Flat, INTS, floor_divide(x, y))         \
   ROW(Remainder, "remainder", Flat, INTS, remainder(x, y))
 
-// They give a bool.
+// The result is a bool.
 #define UNDERTOW_TESTS(ROW)                                                \
   ROW(Less, "less", Greater, NUMBERS, x < y)                               \
   ROW(LessEqual, "less_equal", GreaterEqual, NUMBERS, x <= y)              \
@@ -72,7 +72,7 @@ T remainder(T x, T y) {
   ROW(Equal, "equal", Equal, NUMBERS, x == y)                              \
   ROW(NotEqual, "not_equal", NotEqual, NUMBERS, x != y)
 
-// Of one dtype each. ROW(code, operator, dtype, type, dtype of the result, its type, result)
+// With one dtype each. ROW(code, operator, dtype, type, dtype of the result, its type, result)
 #define UNDERTOW_SINGLES(ROW)                                              \
   ROW(And, "logical_and", Bool, bool, Bool, bool, x & y)                   \
   ROW(Or, "logical_or", Bool, bool, Bool, bool, x | y)                     \
@@ -83,13 +83,13 @@ T remainder(T x, T y) {
   ROW(FloatToDouble, "cast", F32, float, F64, double, x)                   \
   ROW(DoubleToFloat, "cast", F64, double, F32, float, x)
 
-// Something for each of some dtypes: CASE(number of the dtype, type, ...).
+// One CASE for each of several dtypes: CASE(number of the dtype, type, ...).
 #define UNDERTOW_OF_INTS(CASE, ...) CASE(0, int32_t, __VA_ARGS__) CASE(1, int64_t, __VA_ARGS__)
 #define UNDERTOW_OF_FLOATS(CASE, ...) CASE(2, float, __VA_ARGS__) CASE(3, double, __VA_ARGS__)
 #define UNDERTOW_OF_NUMBERS(CASE, ...) UNDERTOW_OF_INTS(CASE, __VA_ARGS__) UNDERTOW_OF_FLOATS(CASE, __VA_ARGS__)
 // clang-format on
 
-/// How many codes of an interpreter an operator has for each of the four dtypes.
+/// The number of codes that an interpreter has for each of the four dtypes of an operator.
 template <class Code>
 constexpr int kForms = (static_cast<int>(Code::Subtract) - static_cast<int>(Code::Add)) / 4;
 
@@ -99,7 +99,7 @@ constexpr Code of(Code family, int dtype, int form = 0) {
   return static_cast<Code>(static_cast<int>(family) + kForms<Code> * dtype + form);
 }
 
-/// The code of an operator on single numbers; Flat, if it has none of its own.
+/// The code of a scalar operator; Flat if it has none.
 template <class Code>
 Code code_of(std::string_view op, const Elementwise& each) {
   constexpr int INTS = 0b0011, FLOATS = 0b1100, NUMBERS = 0b1111;
@@ -120,7 +120,7 @@ Code code_of(std::string_view op, const Elementwise& each) {
   return Code::Flat;
 }
 
-/// The code that gives the same with the two operands in the other order; Flat, if there is none.
+/// The code for the same operator with its operands swapped; Flat if there is none.
 template <class Code>
 Code mirrored(Code code) {
 #define UNDERTOW_ROW(name, word, other, dtypes, result)                                                             \

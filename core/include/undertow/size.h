@@ -1,4 +1,4 @@
-// Counts have signs here; those of the standard library have none.
+// Counts are signed in the core, and unsigned in the standard library.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace undertow {
 
-/// A count as the standard library wants it.
+/// A count for the standard library.
 constexpr size_t z(int64_t n) { return static_cast<size_t>(n); }
 
 }  // namespace undertow

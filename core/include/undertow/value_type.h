@@ -1,4 +1,4 @@
-// The type of a value, as a plan knows it.
+// The type of a value in a plan.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace undertow {
 
-constexpr int64_t kUnknown = -1;  // a length that only the run knows
+constexpr int64_t kUnknown = -1;  // a dimension that is known only at run time
 
 struct ValueType {
   DType dtype{};
   std::vector<int64_t> shape;
-  bool is_dynamic = false;  ///< some length is known only at run time: the column holds boxes
+  bool is_dynamic = false;  ///< some dimension is unknown: the column holds boxes
   int64_t count = 1;        ///< elements, if not dynamic
   int64_t bytes = 0;        ///< of one lane: of its elements, or of its box
 

@@ -1,10 +1,10 @@
-// What frames give back when they come to the end of a phase.
+// Returning from a frame at the end of a phase.
 #include "agenda/run.h"
 #include "undertow/size.h"
 
 namespace undertow::agenda {
 
-/// A frame is at the end of a phase. Gives the frame that may go on now, or null.
+/// A frame is at the end of a phase. Returns the frame that may now continue, or null.
 Frame* Agenda::go_back(Frame* frame) {
   Frame* parent = frame->parent;
   if (frame == deepest_) climb();
@@ -48,7 +48,7 @@ Frame* Agenda::go_back(Frame* frame) {
   return parent;
 }
 
-/// The next iteration, or null: the loop is over.
+/// The next iteration, or null if the loop ends.
 Frame* Agenda::leave_loop(Frame* frame) {
   const LoopPlan& plan = outline_.loops[z(frame->item)];
   const LoopItem& item = *plan.item;

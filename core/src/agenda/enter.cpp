@@ -1,4 +1,4 @@
-// What stages enter: frames are made for all lanes, then values handed to them one after the other.
+// Entering regions: frames are made for all lanes, then values are copied to them one slot at a time.
 #include <algorithm>
 
 #include "agenda/run.h"
@@ -55,7 +55,7 @@ void Agenda::enter_call(Table& table, int32_t number) {
   enter_each(table, plan.in, plan.item->phase, [&](Frame& frame) { return call(frame, number); });
 }
 
-/// Every frame enters one, that it makes or has.
+/// Every frame of the batch enters one frame, new or existing.
 template <class Make>
 void Agenda::enter_each(Table& table, const Carries& in, int32_t phase, Make&& make) {
   entered_[0].clear();
@@ -68,7 +68,7 @@ void Agenda::enter_each(Table& table, const Carries& in, int32_t phase, Make&& m
   for (Frame* frame : entered_[0]) begin(frame, phase);
 }
 
-/// The frame of a call: a new one, or, in later phases, that which is there.
+/// The frame of a call: a new one or, in later phases, the existing one.
 Frame* Agenda::call(Frame& frame, int32_t number) {
   const CallItem& item = *outline_.calls[z(number)].item;
   Frame*& callee = frame.call(item.call);
@@ -136,14 +136,14 @@ void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number)
   }
   ++frame.pending;  // all lanes together
   lanes.left = static_cast<int64_t>(lanes.frames.size());
-  entered_[0] = lanes.frames;  // they may go as soon as they have begun
+  entered_[0] = lanes.frames;  // a copy: frames may be freed as soon as they have begun
   for (Frame* inside : entered_[0]) {
     inside->item = number;
     begin(inside, item.phase);
   }
 }
 
-/// The elements of an array, each to a lane.
+/// Distribute the elements of an array over the lanes.
 void Agenda::carry_mapped(std::span<Frame* const> lanes, const Table& table, int64_t lane, const MapItem& item,
                           const Transfer& transfer) {
   const Slot& slot = tables_.slot(*table.region, transfer.from);

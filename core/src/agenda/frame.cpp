@@ -60,7 +60,7 @@ Column Frames::column(Frame& frame, Operand x) const {
   return {box->block, box->data, 0};
 }
 
-/// A value whose shape was known becomes one whose shape only the run knows.
+/// Box a value of known shape.
 void Frames::put(Frame& to, const Carry& carry, const Column& from, int64_t lane) {
   Box* box = reinterpret_cast<Box*>(to.at(carry.to_place));
   const Slot& slot = *carry.from_slot;
@@ -72,7 +72,7 @@ void Frames::put(Frame& to, const Carry& carry, const Column& from, int64_t lane
   } else if (is_constant || (!is_small(slot) && is_aligned)) {
     made = {from.block, data, tables_.static_shape(slot)};
     if (made.block != nullptr) ++made.block->refs;
-  } else {  // small values go with their frame or table, and kernels want arrays on boundaries
+  } else {  // a small value dies with its frame or table, and kernels need aligned arrays: copy
     Block* block = tables_.pool.take(slot.bytes, carry.to_slot->home);
     lanes::copy(block->data(), data, slot.bytes);
     made = {block, block->data(), tables_.static_shape(slot)};

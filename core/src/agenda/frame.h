@@ -1,5 +1,5 @@
-// Frames of the agenda schedule: one for each activation, iteration, lane of a map and branch taken; with the values
-// that stages leave for others, small ones in the frame itself, arrays by reference.
+// Frames of the agenda schedule: one for each activation, iteration, lane of a map and branch taken. They hold the
+// values that stages leave for later ones, small ones in the frame itself, arrays by reference.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace undertow::agenda {
 
-/// What follows it in memory is laid out by the plan of its region. Lanes of invocations have frames without a parent.
+/// The head of a frame; the outline of its region lays out what follows. Frames of an invocation's lanes have no
+/// parent.
 struct Frame {
   const RegionPlan* plan;
   Frame* parent;
@@ -20,7 +21,7 @@ struct Frame {
   int32_t item;   ///< of the outline: what it was entered by last; without a parent: number of the invocation
   int32_t site;
   int32_t visits;
-  int32_t stage;  ///< of the outline: the one that it waits for, or runs
+  int32_t stage;  ///< of the outline: the one that it waits for or runs
   int64_t pending;
 
   std::byte* at(int64_t place) { return reinterpret_cast<std::byte*>(this) + place; }
@@ -35,10 +36,10 @@ struct Frame {
 /// The lanes of one map in one frame.
 struct MapLanes {
   std::vector<Frame*> frames;
-  int64_t left = 0;  ///< that have not come back
+  int64_t left = 0;  ///< that have not returned
 };
 
-/// Makes and ends frames, and moves values between them and tables.
+/// Makes and frees frames, and moves values between them and tables.
 class Frames {
  public:
   Frames(const Plan& plan, const Outline& outline, Tables& tables)
@@ -68,12 +69,12 @@ class Frames {
     return frame;
   }
 
-  /// End a frame and what hangs on it.
+  /// Free a frame and the frames that it links to.
   void end(Frame* frame);
   MapLanes* make_lanes() { return map_store_.take(); }
   Entry* make_entry() { return entry_store_.take(); }
 
-  /// Put a value into a box of a frame, whose users are one more.
+  /// Put a value into a box of a frame, adding a reference.
   void hold(std::byte* place, const Box& value) {
     Box* box = reinterpret_cast<Box*>(place);
     if (value.block != nullptr) ++value.block->refs;
@@ -87,7 +88,7 @@ class Frames {
   void carry(Frame& to, Frame& from, const Carries& carries) {
     for (const Carry& each : carries) carry(to, from, each);
   }
-  /// Values of lanes of a column: those that `lanes` names, or all, each to a frame of its own.
+  /// Scatter lanes of a column to frames: those in `lanes`, or all.
   void carry(std::span<Frame* const> to, const Column& from, const int32_t* lanes, const Carry& carry);
 
  private:
@@ -99,7 +100,7 @@ class Frames {
   const Plan& plan_;
   const Outline& outline_;
   Tables& tables_;
-  std::vector<Frame*> free_;  ///< of each region; linked by their parents
+  std::vector<Frame*> free_;  ///< free lists by region, linked through `parent`
   std::byte* room_ = nullptr;
   int64_t left_ = 0, size_ = 512;  ///< bytes
   std::vector<Frame*> ending_;

@@ -35,7 +35,7 @@ class OutlineBuilder {
         for (const Stage& stage : program.stages) {
           each_item(stage, [&](const Item& item) {
             each_read(plan_, r, item, [&](size_t region, Operand x, Reading when) {
-              use(region, x, when == Reading::Now ? number : kElsewhere);  // entries point to what is lent
+              use(region, x, when == Reading::Now ? number : kElsewhere);  // entries point to hoisted values
             });
           });
           ++number;
@@ -43,7 +43,7 @@ class OutlineBuilder {
     }
   }
 
-  /// A slot is used in a stage, or elsewhere.
+  /// Record that a stage, or something elsewhere, uses a slot.
   void use(size_t region, Operand x, int32_t stage) {
     if (x >= 0) used_[region][x].insert(stage);
   }
@@ -127,7 +127,7 @@ class OutlineBuilder {
 
   const Slot& slot_of(int32_t region, Operand x) const { return plan_.slot(plan_.regions[z(region)], x); }
 
-  /// Nothing if nobody needs it there.
+  /// Add a carry, unless its target is never read.
   void add(Carries& carries, int32_t from_region, Operand from, int32_t to_region, int32_t to) const {
     if (to == kNoSlot || from == kNoSlot) return;
     const int32_t to_place = out_.regions[z(to_region)].places[z(to)];
@@ -194,7 +194,7 @@ class OutlineBuilder {
   static constexpr int32_t kElsewhere = -1;
   const Plan& plan_;
   Outline out_;
-  std::vector<std::map<int32_t, std::set<int32_t>>> used_;  ///< slots of each region, and the stages that use them
+  std::vector<std::map<int32_t, std::set<int32_t>>> used_;  ///< by region: the stages that use each slot
 };
 
 }  // namespace

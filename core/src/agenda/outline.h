@@ -1,5 +1,5 @@
-// What the agenda schedule knows of a plan before it runs: how frames are laid out, what each stage reads and leaves
-// behind, and how values go from frame to frame.
+// What the agenda schedule derives from a plan before it runs: frame layouts, what each stage loads and stores, and how
+// values move between frames.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@ namespace undertow::agenda {
 
 inline bool is_small(const Slot& slot) { return !slot.is_dynamic && slot.bytes <= kSmall && !slot.is_away(); }
 
-/// A value that goes to a frame, from another one or from a lane of a table.
+/// A value moved to a frame, from another frame or from a lane of a table.
 struct Carry {
   enum class Kind : uint8_t {
-    Small,  // bytes
-    Fetch,  // bytes, of what the frame that they come from has by reference
-    Array,  // by reference
-    Other,  // what was of a known shape is not any more
+    Small,  // copies bytes
+    Fetch,  // copies bytes that the source frame has by reference
+    Array,  // copies a reference
+    Other,  // boxes a value of known shape for a slot of unknown shape
   };
   Kind kind;
   int32_t bytes;
@@ -29,31 +29,31 @@ using Carries = std::vector<Carry>;
 
 Carry make_carry(Operand from, const Slot& from_slot, int32_t from_place, const Slot& to_slot, int32_t to_place);
 
-/// A stage of a region in a phase; or, after the last one of each, its end.
+/// A stage of a region in a phase; or the end of a phase, after its last stage.
 struct StagePlan {
   const Stage* stage;  ///< null: the end
   int32_t region, phase, number;
-  std::vector<int32_t> loads;  ///< slots that it needs and does not make
-  Carries stores;              ///< what it makes and others need
+  std::vector<int32_t> loads;  ///< slots that it reads and does not write
+  Carries stores;              ///< values that it writes and other stages read
   std::vector<Item> entered;   ///< numbers are those of the outline
-  bool is_heavy = false;       ///< it works on arrays
+  bool is_heavy = false;       ///< does it work on arrays?
 };
 
-/// A frame: its head, links to what it has entered, arrays by reference, small values.
+/// The layout of a frame: its head, links to what it has entered, arrays by reference, small values.
 struct RegionPlan {
   const Region* region;
   int32_t number;
-  bool is_counted;              ///< among frames: it is no branch
+  bool is_counted;              ///< counts towards the limit of frames: all but branches
   int32_t size;                 ///< bytes of a frame
-  int32_t zeroed;               ///< up to here, links and references are set to zero
+  int32_t zeroed;               ///< end of the links and references, which start as zero
   int32_t frame_links;          ///< how many: branches, then calls
   int32_t entries, maps;        ///< where their links begin
   int32_t boxes, box_count;     ///< where the references begin
-  std::vector<int32_t> places;  ///< of each slot; -1: no stage needs what another one made
+  std::vector<int32_t> places;  ///< by slot; -1: no stage reads what another wrote
   std::vector<int32_t> first;   ///< stage, by phase
 };
 
-// What is entered at one place: the item, and how values go in and come back.
+// An item that is entered, and how values go in and come back.
 
 struct BranchPlan {
   const BranchItem* item;
@@ -63,13 +63,13 @@ struct BranchPlan {
 struct CallPlan {
   const CallItem* item;
   Carries in, out;
-  Carries back;  ///< where another schedule runs it: from a table of the caller to its frames
+  Carries back;  ///< if another schedule runs the callee: from a table of the caller to its frames
 };
 
 struct LoopPlan {
   const LoopItem* item;
   Carries in, out;
-  Carries next, outers;  ///< to the next iteration: from the branch that goes on, and from this iteration
+  Carries next, outers;  ///< to the next iteration: from the branch that continues, and from this iteration
   int32_t going;         ///< the region of that branch
 };
 
@@ -87,7 +87,7 @@ struct Outline {
   std::vector<MapPlan> maps;
 };
 
-/// The outline points into the plan, and goes with it.
+/// The outline points into the plan, which owns it.
 Outline make_outline(const Plan& plan);
 
 }  // namespace undertow::agenda

@@ -1,4 +1,4 @@
-// Frames and stages of the agenda schedule as text, to look at.
+// Frames and stages of the agenda schedule as text, for people.
 #include "agenda/outline.h"
 #include "plan/describe.h"
 #include "undertow/size.h"

@@ -10,7 +10,7 @@ namespace undertow::agenda {
 
 Agenda::Agenda(Run& run) : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables) {}
 
-/// Let a frame wait for its stage; at its end it goes back at once.
+/// Queue a frame for its stage; at the end of a phase it returns at once.
 void Agenda::queue(Frame* frame) {
   while (frame != nullptr) {
     if (outline_.stages[z(frame->stage)].stage != nullptr) {
@@ -21,8 +21,8 @@ void Agenda::queue(Frame* frame) {
   }
 }
 
-/// Light stages first, so that as many frames as possible come to the heavy ones; then the one where most wait, as the
-/// others become more meanwhile.
+/// Cheap stages first, so that as many frames as possible reach the heavy ones; then the stage where most wait, since
+/// the others gain frames in the meantime.
 size_t Agenda::best_stage(const Level& level) const {
   const auto& queues = level.queues;
   size_t best = queues.size();
@@ -51,8 +51,8 @@ void Agenda::step() {
   const size_t count = std::min(found.size(), z(options_.width));
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
-  now_ = batch_[0];  // those before it may have ended
-  run_.poll.tick();  // operators look at the clock too
+  now_ = batch_[0];  // earlier ones may have been freed
+  run_.poll.tick();  // operators poll too
   run_stage(outline_.stages[best]);
   batch_.clear();
 }
@@ -60,7 +60,7 @@ void Agenda::step() {
 void Agenda::run_stage(const StagePlan& stage) {
   const Region& region = plan_.regions[z(stage.region)];
   const int64_t lanes = static_cast<int64_t>(batch_.size());
-  if (stage.is_heavy) {  // the others only lead there
+  if (stage.is_heavy) {  // cheap stages are not counted as waves
     ++stats_.waves;
     stats_.lanes += lanes;
   }
@@ -73,14 +73,14 @@ void Agenda::run_stage(const StagePlan& stage) {
   straight_in_order(*table, stage.stage->run);
   carry(batch_, *table, nullptr, stage.stores);
   operators_.lane = -1;
-  // The frames themselves count as entered, so that none goes on before all is.
+  // Count one more for each frame, so that none continues before everything has been entered.
   for (Frame* frame : batch_) frame->pending = 1;
   for (const Item& item : stage.entered) enter(*table, item);
   come_back(batch_);
   tables_.end(table);
 }
 
-/// Something that each of these frames entered is over.
+/// An item that each of these frames entered has returned.
 void Agenda::come_back(std::span<Frame* const> frames) {
   for (Frame* frame : frames)
     if (--frame->pending == 0) {
@@ -100,7 +100,7 @@ void Agenda::give_entries(Table& table) {
   for (int64_t k = 0; k < table.lanes; ++k) table.below()[k] = batch_[z(k)]->entry;
 }
 
-/// The values of a slot, side by side.
+/// Gather the values of a slot from the frames.
 void Agenda::load(Table& table, int32_t number) {
   const Slot& slot = table.region->slots[z(number)];
   const int64_t at = batch_[0]->plan->places[z(number)];

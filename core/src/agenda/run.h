@@ -1,10 +1,9 @@
-// The agenda schedule: every frame goes its own way, and frames that come to the same stage run it together.
+// The agenda schedule: every frame advances on its own, and frames that have come to the same stage run it together.
 //
-// A stage runs on a table that is made for it: the values that it needs, of all frames that have come there, side by
-// side. What it entered is counted in each frame; when all of that has come back, the frame waits for its next stage.
-// Stages that only lead to others go first, so that those that work on arrays find many frames. Functions that this
-// schedule runs call each other frame by frame; calls into groups that another one runs wait for each other, and go out
-// together.
+// A stage runs on a table made for it, with the values that it reads from all frames that have come there. Each frame
+// counts what it has entered; when all of that has returned, the frame waits for its next stage. Cheap stages go first,
+// so that stages that work on arrays find many frames. Functions that this schedule runs call each other frame by
+// frame; calls into groups that another schedule runs are collected, and enter together.
 #pragma once
 
 #include <deque>
@@ -28,16 +27,16 @@ struct Visit {
   int32_t number;
   Invocation* invocation;
   std::vector<Frame*> frames;
-  int64_t left;  ///< that have not come back
+  int64_t left;  ///< frames that have not returned
 };
 
-/// What waits in an invocation that is under way. Those below it wait for it, so nothing of theirs goes on meanwhile.
+/// The queues of an active invocation. Only the innermost one advances: those below it on the stack wait for it.
 struct Level {
   std::vector<std::vector<Frame*>> queues;  ///< by stage
   std::vector<Invocation*> calls;           ///< to be entered
 };
 
-/// A call that some frames make together, of a function that another schedule runs. Its table is there for this alone.
+/// A call by several frames, of a function that another schedule runs; its table exists only for this.
 struct Outgoing : TablePart {
   const CallPlan* plan;
   std::vector<Frame*> frames;
@@ -48,7 +47,7 @@ class Agenda final : public TableRunner {
  public:
   explicit Agenda(Run& run);
 
-  // visits.cpp: lanes of invocations come in and go out
+  // visits.cpp: entering and leaving invocations
   void enter(Invocation& invocation) override;
   void resume(Invocation& invocation) override;
   Place where(std::vector<Label>& labels) const override;
@@ -56,7 +55,7 @@ class Agenda final : public TableRunner {
   Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override;
   Place climb(const Part& part, int64_t lane, std::vector<Label>& labels) override;
   void back(Invocation& invocation) override;
-  Column shared(int32_t slot) const;  ///< a value of main, if that is run here
+  Column shared(int32_t slot) const;  ///< a value of main, if main runs here
 
   // run.cpp
   void step() override;
@@ -105,7 +104,7 @@ class Agenda final : public TableRunner {
   void carry_mapped(std::span<Frame* const> lanes, const Table& table, int64_t lane, const MapItem& item,
                     const Transfer& transfer);
 
-  // back.cpp: what frames give back
+  // back.cpp: returning from frames
   Frame* go_back(Frame* frame);
   Frame* leave_loop(Frame* frame);
   void leave_map(Frame& frame, const MapItem& item);
@@ -113,15 +112,16 @@ class Agenda final : public TableRunner {
   const Outline& outline_;
   Frames frames_;
   Frame* main_ = nullptr;
-  Frame* now_ = nullptr;  ///< for tags; null: lanes come in
-  Place calling_;         ///< these
-  /// The first at the greatest depth, or one that it stands in: each adds its label to the tag as it goes back.
+  Frame* now_ = nullptr;  ///< for tags; null: lanes are being called
+  Place calling_;         ///< the first of these
+  /// The first frame at the greatest depth or, once that has returned, its nearest live ancestor: each adds its label
+  /// to the deepest tag when it returns.
   Frame* deepest_ = nullptr;
-  std::vector<Frame*> batch_;       ///< lane by lane, what runs now
-  std::vector<Frame*> entered_[2];  ///< what it has entered; of a branch, by side
-  std::vector<int32_t> lanes_[2];   ///< by which lanes
+  std::vector<Frame*> batch_;       ///< the frames that run now, one for each lane
+  std::vector<Frame*> entered_[2];  ///< the frames that they enter; of a branch, by side
+  std::vector<int32_t> lanes_[2];   ///< the lanes that enter these
   std::deque<Level> levels_;
-  size_t deep_ = 0;           ///< so many of them are under way
+  size_t deep_ = 0;           ///< active invocations
   std::deque<Visit> visits_;  ///< by number
   std::vector<int32_t> free_visits_;
   Store<Outgoing> outgoing_;

@@ -1,4 +1,4 @@
-// Lanes of invocations: how they come in, and how calls go out to groups that another schedule runs.
+// Invocations that enter, and calls into groups that another schedule runs.
 #include <algorithm>
 
 #include "agenda/run.h"
@@ -8,7 +8,7 @@
 namespace undertow::agenda {
 namespace {
 
-/// The label of a frame. Main has none, and neither have branches.
+/// The label of a frame. Main and branches have none.
 void add_label(const Frame& frame, std::vector<Label>& labels) {
   const Region::Kind kind = frame.plan->region->kind;
   if (kind == Region::Kind::Branch || kind == Region::Kind::Main) return;
@@ -43,7 +43,7 @@ void Agenda::enter(Invocation& invocation) {
       frame->index = static_cast<int64_t>(visit.frames.size());
       visit.frames.push_back(frame);
     }
-    if (invocation.depth > 0) stats_.activations += part->lanes;  // main is no activation
+    if (invocation.depth > 0) stats_.activations += part->lanes;  // main is not counted
   }
   if (invocation.depth == 0) main_ = visit.frames[0];
   begin(visit);
@@ -55,7 +55,7 @@ void Agenda::resume(Invocation& invocation) {
   begin(*static_cast<Visit*>(invocation.handle));
 }
 
-/// Begin a phase of all lanes, with what they are given.
+/// Begin a phase of all lanes, with their arguments.
 void Agenda::begin(Visit& visit) {
   Invocation& invocation = *visit.invocation;
   std::span<Frame* const> frames = visit.frames;
@@ -73,7 +73,8 @@ void Agenda::begin(Visit& visit) {
     invocation.caller->taken(*part);
   }
   if (deep_++ == levels_.size()) levels_.emplace_back().queues.resize(outline_.stages.size());
-  visit.left = static_cast<int64_t>(visit.frames.size()) + 1;  // so that it is not over before all have begun
+  visit.left =
+      static_cast<int64_t>(visit.frames.size()) + 1;  // one more, so that it does not end before all have begun
   for (Frame* frame : visit.frames) begin(frame, invocation.phase);
   if (--visit.left == 0) finish(visit);
 }
@@ -138,7 +139,7 @@ Place Agenda::climb(const Part& part, int64_t lane, std::vector<Label>&) {
   return {};
 }
 
-/// The deepest tag goes on one frame further up.
+/// The frame `deepest_` returns: record its label, and continue with its parent.
 void Agenda::climb() {
   add_label(*deepest_, stats_.deepest);
   if (deepest_->parent == nullptr) run_.go_on_deepest(place_of(*deepest_));
@@ -146,15 +147,15 @@ void Agenda::climb() {
 }
 
 // ------------------------------------------------------------------------------------------------------------------
-// Calls that go out
+// Calls into other groups
 
-/// Lanes that will be asked for later phases must be free to be asked one by one: they are run here.
+/// Only for calls without later phases: frames ask for these one by one, but an invocation must be resumed as a whole.
 bool Agenda::goes_out(const CallItem& item) const {
   return item.phase == 0 && run_.schedule_of(item.group) != Schedule::Agenda &&
          std::ranges::all_of(batch_, [&](const Frame* frame) { return item.visits[z(frame->visits - 1)] == 1; });
 }
 
-/// Calls at one depth go together.
+/// Calls at the same depth enter together.
 void Agenda::call_out(Table& table, const CallPlan& plan) {
   std::vector<int32_t> lanes(batch_.size());
   for (size_t k = 0; k < lanes.size(); ++k) lanes[k] = static_cast<int32_t>(k);

@@ -1,4 +1,4 @@
-// Arrays of a run: a block that begins with its shape. Users are counted, but not of constants.
+// Arrays of a run: a block that begins with its shape. They are reference counted; constants are not.
 #pragma once
 
 #include <cstring>
@@ -10,9 +10,9 @@
 
 namespace undertow::expand {
 
-constexpr int64_t kConstant = -1;  // in place of a number of users
+constexpr int64_t kConstant = -1;  // as reference count: never freed
 
-/// Bytes before the elements: all lengths, in whole lines.
+/// Bytes before the elements: the shape, padded to whole cache lines.
 constexpr int64_t shape_bytes(int rank) { return (int64_t{rank} * 8 + 63) / 64 * 64; }
 
 inline Block* as_array(uint64_t cell) { return reinterpret_cast<Block*>(cell); }

@@ -1,4 +1,4 @@
-// Copies of templates, and what they share: entries, the lanes of a map, and the table of what later phases need.
+// Copies of templates, and what they share: entries, lanes of maps, and the table of values saved for later phases.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace undertow::expand {
 
-/// Says which activation: a hash of the caller's path, the site, and the number of the iteration or lane.
+/// Identifies an activation: a hash of the caller's path, the site, and the number of the iteration or lane.
 struct Path {
   uint64_t words[2] = {0, 0};
 
@@ -22,34 +22,34 @@ struct Path {
   bool operator==(const Path& other) const = default;
 
  private:
-  static uint64_t mix(uint64_t x) {  // the last steps of splitmix64
+  static uint64_t mix(uint64_t x) {  // the finalizer of splitmix64
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
   }
 };
 
-/// What was collected for one value that an entry was given.
+/// The sum collected for one hoisted value of an entry.
 struct Sum {
   bool is_there = false;
   uint64_t cell = 0;             ///< a scalar, or an array
-  std::vector<int64_t> numbers;  ///< of rows
+  std::vector<int64_t> numbers;  ///< indices of the rows
   Block* rows = nullptr;
-  int64_t used = 0;  ///< bytes
+  int64_t used = 0;  ///< bytes of `rows`
 };
 
-/// What all activations below one share.
+/// The hoisted values and sums that all activations below an entry share.
 struct Entry {
   int64_t refs;
   const Entering* row;
-  const Template* caller;  ///< knows which of the values are arrays
+  const Template* caller;  ///< its slot types say which values are arrays
   std::vector<uint64_t> values;
   std::vector<Sum> sums;
 };
 
 struct Copy;
 
-/// The lanes of one map. They are made one by one, each when nothing else is left to do.
+/// The lanes of one map. The next lane is made when all that the one before it made ready has fired.
 struct Lanes {
   Copy* parent;
   const Entering* row;
@@ -57,9 +57,9 @@ struct Lanes {
   int64_t made, ended;
   int32_t visits;
   struct Gathered {
-    int64_t lacking;
-    Block* array = nullptr;        ///< of scalars
-    std::vector<uint64_t> values;  ///< arrays
+    int64_t lacking;               ///< lanes that have not returned it
+    Block* array = nullptr;        ///< if lanes return scalars
+    std::vector<uint64_t> values;  ///< if they return arrays
   };
   std::vector<Gathered> results;
 };
@@ -82,17 +82,17 @@ struct Copy {
 
 constexpr int64_t copy_head() { return static_cast<int64_t>(sizeof(Copy)) - 8; }
 
-/// Memory for copies and records, by size. What is given back is used again.
+/// Memory for copies and records: a free list for each size class.
 class Arena {
  public:
   explicit Arena(Pool& pool) : pool_(pool) {}
 
-  /// Sizes are numbered, so that nothing is computed at each call.
+  /// The size class, computed once for each template rather than at each call.
   static int32_t size_number(int64_t bytes) { return static_cast<int32_t>((bytes + 31) / 32); }
   void reserve(int32_t number) {
     if (static_cast<size_t>(number) >= free_.size()) free_.resize(static_cast<size_t>(number) + 1, nullptr);
   }
-  void* take(int32_t number) {  ///< a number that was reserved
+  void* take(int32_t number) {  ///< which must have been reserved
     Free*& first = free_[static_cast<size_t>(number)];
     if (first == nullptr) [[unlikely]]
       return fresh(number);

@@ -31,7 +31,8 @@ class Decoder {
       : plan_(plan), in_(rows), words_(words) {}
 
   void decode() {
-    if (in_.next() != kVersion) not_a_plan("it is of another version");
+    if (in_.next() != kVersion)
+      not_a_plan("the core was built for another version of the encoding; rebuild it: `make core`");
     plan_.nodes = in_.between(0, IntReader::kMost);
     if (in_.count() != static_cast<int32_t>(plan_.constants.size())) not_a_plan("constants are missing");
     const int32_t kernels = in_.count();
@@ -61,7 +62,7 @@ class Decoder {
   }
 
  private:
-  /// A list, one after the other.
+  /// A list: its length, then its members.
   template <class T, class Each>
   void read(std::vector<T>& to, Each&& each) {
     to.resize(z(in_.count()));
@@ -159,7 +160,7 @@ class Decoder {
         Arena::size_number(std::max(static_cast<int64_t>(sizeof(Copy)),
                                     made.counts_at + 4 * static_cast<int64_t>((made.counts.size() + 3) / 4 * 4)));
     made.record_size = Arena::size_number(8 * int64_t{made.record.all});
-    while (made.counts.size() % 4 != 0) made.counts.push_back(0);  // so that they are copied in whole lines
+    while (made.counts.size() % 4 != 0) made.counts.push_back(0);  // `open` copies 16 bytes at a time
   }
 
   void read_step(Template& made, Step& step) {

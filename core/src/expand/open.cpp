@@ -1,4 +1,4 @@
-// Copies come and go: calls, iterations, lanes; entries; and what is kept for later phases.
+// Making and freeing copies (calls, iterations, lanes) and entries; saving and loading values for later phases.
 #include "run.h"
 #include "run/values.h"
 #include "undertow/size.h"
@@ -8,12 +8,12 @@ namespace undertow::expand {
 // ------------------------------------------------------------------------------------------------------------------
 // Copies
 
-/// Every step has fired, and all copies below have gone.
+/// Free a copy whose steps have all fired and whose child copies are all freed; then its parent, if that was the last.
 void Run::finish(Copy* copy) {
   for (;;) {
     const Template& made_of = *copy->made_of;
     Copy* const parent = copy->parent;
-    if (parent == nullptr) return;  // main: others read what it shares, and the run is over soon
+    if (parent == nullptr) return;  // main: its shared values are still read, and the run ends soon
     const bool is_last = copy->visits == made_of.phase + 1;
     if (!is_last && made_of.record.all > 0) save(*copy);
     const Layout& layout = made_of.layout;
@@ -27,7 +27,7 @@ void Run::finish(Copy* copy) {
     if (at_ == copy) at_ = parent;
     arena_.give(copy, made_of.copy_size);
     if (lanes != nullptr) {
-      --parent->left;  // another count is for all lanes together
+      --parent->left;  // its own count; the map as a whole has another
       if (++lanes->ended < lanes->count) return;
       lanes_.give(lanes);
     }
@@ -62,7 +62,7 @@ void Run::call(Copy& copy, const Entering& row) {
   begin(*callee);
 }
 
-/// The next iteration of a loop. It is a copy beside this one, below the same caller.
+/// The next iteration of a loop: a sibling of this copy, with the same parent.
 void Run::again(Copy& copy, const std::vector<Pair>& pairs) {
   Copy* next = open(*copy.made_of, copy.parent, copy.row, copy.index + 1, copy.visits);
   give(copy, *next, pairs);
@@ -96,7 +96,7 @@ void Run::check_entry(const Template& made_of, const Entry* entry) {
 // ------------------------------------------------------------------------------------------------------------------
 // Later phases
 
-/// Put into the table what later phases read. The copy is about to go.
+/// Save what later phases read. The copy is about to be freed, so references move instead of being counted.
 void Run::save(Copy& copy) {
   const Template& made_of = *copy.made_of;
   uint64_t* record = made_of.phase > 0 ? table_.get(copy.path, made_of.body) : nullptr;
@@ -108,11 +108,11 @@ void Run::save(Copy& copy) {
   const int32_t references = made_of.layout.arrays + made_of.layout.entries;
   for (const Pair& pair : made_of.saves) {
     record[pair.to] = copy.slots[pair.from];
-    if (pair.from < references) copy.slots[pair.from] = 0;  // it goes over
+    if (pair.from < references) copy.slots[pair.from] = 0;  // moved
   }
 }
 
-/// What earlier phases have left. The last phase takes it all with it.
+/// Load what earlier phases saved. The last phase also frees the record.
 void Run::load(Copy& copy) {
   const Template& made_of = *copy.made_of;
   uint64_t* record = table_.get(copy.path, made_of.body);
@@ -178,7 +178,7 @@ void Run::map(Copy& copy, const Entering& row) {
     set_off(copy, row.done);
     drain();
   }
-  --copy.left;  // it does not end with this: the step that fires now is still counted
+  --copy.left;  // cannot reach 0: the step that is firing is still counted
 }
 
 void Run::make_lane(Lanes& lanes) {
@@ -217,7 +217,7 @@ void Run::gather(Copy& lane, const Result& result, int32_t number, Operand value
   if (--made.lacking == 0) put_together(lanes, z(number));
 }
 
-/// All lanes have given a result.
+/// All lanes have returned this result: make one array of it.
 void Run::put_together(Lanes& lanes, size_t number) {
   const Result& result = lanes.row->results[number];
   Lanes::Gathered& made = lanes.results[number];

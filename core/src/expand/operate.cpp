@@ -10,7 +10,7 @@
 namespace undertow::expand {
 namespace {
 
-/// Field by field: a view that is put together and then copied as a whole waits for its own parts.
+/// Field by field: copying a whole view right after building it stalls on store forwarding.
 inline void set(View& view, void* data, int64_t stride, const int64_t* shape, int rank, DType dtype) {
   view.data = data;
   view.stride = stride;
@@ -25,7 +25,7 @@ bool is_alike(const View& a, const View& b) {
 
 }  // namespace
 
-/// An operand as kernels take it. Scalars are copied to a place of their own, where there is room behind them.
+/// A view of an operand for a kernel. Scalars are copied to `scalars_`, which has the padding that kernels need.
 void Run::look(const Copy& copy, Operand x, size_t place, View& view) {
   const ValueType& slot = type(*copy.made_of, x);
   const uint64_t value = cell(copy, x);
@@ -53,7 +53,7 @@ void Run::operate(Copy& copy, const Step& step) {
   const size_t count = op.inputs.size();
   for (size_t k = 0; k < count; ++k) {
     look(copy, op.inputs[k], k, inputs_[k]);
-    work_ += inputs_[k].stride;
+    scratch_.worked(inputs_[k].stride);
   }
   if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k) {
@@ -71,11 +71,7 @@ void Run::operate(Copy& copy, const Step& step) {
     copy.slots[op.outputs[k]] = as_cell(array);
     set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
     if (!op.is_static) view.stride = view.bytes();
-    work_ += view.stride;
-  }
-  if (work_ > kTick) {
-    work_ = 0;
-    poll_.look();
+    scratch_.worked(view.stride);
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)
@@ -86,7 +82,7 @@ void Run::operate(Copy& copy, const Step& step) {
     }
 }
 
-/// An operator on scalars that has no code of its own.
+/// An elementwise operator on scalars that has no step code: its kernel, on one element.
 void Run::flat(Copy& copy, const Step& step) {
   const Op& op = plan_.ops[z(step.extra)];
   const Elementwise& each = *plan_.kernels[z(op.kernel)]->elementwise();
@@ -177,7 +173,7 @@ void Run::collect(Copy& copy, const Collect& row) {
   } else if (more.rank == 0) {
     add_floats(more.dtype, &sum.cell, &value, 1);
   } else {
-    if (as_array(sum.cell)->refs != 1) {  // others read it: from now on it has memory of its own
+    if (as_array(sum.cell)->refs != 1) {  // also read elsewhere: copy before adding to it
       Block* own = make_array(pool_, more.shape, more.rank, more.dtype);
       std::memcpy(data_of(own, more.rank), data_of(as_array(sum.cell), more.rank), z(more.bytes()));
       drop(pool_, as_array(sum.cell));
@@ -221,7 +217,7 @@ void Run::collected(Copy& copy, const Collected& row) {
   }
 }
 
-/// Numbers and rows as they were collected; of a sum of whole arrays that is every row.
+/// Indices and rows in the order in which they were collected, then every row of the sum of whole arrays, if any.
 void Run::collected_rows(Copy& copy, const Collected& row, Sum& sum, const View& like) {
   const int64_t all = sum.is_there ? like.shape[0] : 0;
   const int64_t count = static_cast<int64_t>(sum.numbers.size()) + all;

@@ -21,6 +21,7 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
       table_(pool_),
       scalars_(static_cast<std::byte*>(scalar_memory_.get(static_cast<int64_t>(plan.most_operands) * kScalar))),
       poll_(host, options.timeout) {
+  scratch_.watch([](void* poll) { static_cast<Poll*>(poll)->look(); }, &poll_);
   inputs_.resize(plan.most_operands);
   outputs_.resize(plan.most_operands);
   shapes_.resize(plan.most_operands);
@@ -75,7 +76,7 @@ std::vector<Label> Run::tag(const Copy& copy) {
   return labels;
 }
 
-/// The deepest tag goes on one copy further up.
+/// The copy `deepest_` is about to be freed: record its label, and go on with its parent.
 void Run::climb() {
   stats_.deepest.push_back({deepest_->row->site, deepest_->index});
   deepest_ = deepest_->parent;
@@ -91,8 +92,8 @@ void Run::grow() {
   end_ = ready_.data() + ready_.size();
 }
 
-/// A result goes to the caller. What it sets off there comes when the program at hand has ended: a chain of tail calls
-/// would else be a recursion.
+/// Hand a result to the caller. If the caller's program returns a result in turn, it runs once the current one has
+/// ended: otherwise a chain of tail calls would recurse on the host's stack.
 void Run::up(Copy& copy, int32_t number, Operand value) {
   Copy* parent = copy.parent;
   if (parent == nullptr) {
@@ -151,7 +152,7 @@ void Run::loop() {
     at_ = &copy;
     uint64_t* const slots = copy.slots;
     const Step* const steps = copy.made_of->steps.data();
-    // A run of steps: each goes on to the next without a token.
+    // A chain of steps: each continues with its tail, without going through the ready stack.
     for (const Step* now = next.step;;) {
       const Step& step = *now;
       const Program* program = &step.program;
@@ -159,7 +160,7 @@ void Run::loop() {
       const auto a = [&] { return cell(copy, step.a); };
       const auto b = [&] { return cell(copy, step.b); };
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wswitch"  // a scalar operator has a name and four numbers
+#pragma GCC diagnostic ignored "-Wswitch"  // the enum names a scalar operator once; its code for each dtype is computed
       switch (step.code) {
         // clang-format off
 #define UNDERTOW_CASE(number, type, name, result)                                                                \

@@ -1,4 +1,4 @@
-// One run: copies, the tokens that are ready, and the loop that fires them.
+// One run: copies, the ready stack, and the loop that fires steps.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace undertow::expand {
 
-constexpr int64_t kScalar = 128;  // a scalar, and what a kernel may read or write behind it
+constexpr int64_t kScalar = 128;  // bytes of a scalar with the padding that kernels may read or write past it
 
 class Run {
  public:
@@ -26,11 +26,11 @@ class Run {
     void* what;  ///< a copy; or lanes, if there is no step
     const Step* step;
   };
-  struct Task {  // a program that is to be run
+  struct Task {  // a program to run after the one in progress
     Copy* copy;
     const Program* program;
   };
-  // run.cpp: the loop, and what a firing sets off
+  // run.cpp: the loop, and the edges that a firing follows
   template <bool kIsStrict>
   void loop();
   void set_off(Copy& copy, const Program& program);
@@ -40,7 +40,7 @@ class Run {
     ++copy.left;
     push(&copy, copy.made_of->steps.data() + step);
   }
-  /// One that is ready waits in hand, so that most of them never go to the stack.
+  /// The latest ready step is kept in `hand_`: most never go through the stack.
   void push(void* what, const Step* step) {
     if (hand_.what != nullptr) stack();
     hand_.what = what;
@@ -60,7 +60,7 @@ class Run {
   static std::vector<Label> tag(const Copy& copy);
   void climb();
 
-  // open.cpp: copies come and go
+  // open.cpp: making and freeing copies
   Copy* open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits);
   void begin(Copy& copy);
   void load(Copy& copy);
@@ -78,7 +78,7 @@ class Run {
   Entry* make_entry(Copy& copy, const Entering& row);
   void drop_entry(Entry* entry);
 
-  // operate.cpp: operators
+  // operate.cpp: operators that are more than one instruction
   void operate(Copy& copy, const Step& step);
   void ask_host(Copy& copy, const Step& step);
   void flat(Copy& copy, const Step& step);
@@ -107,7 +107,7 @@ class Run {
   Table table_;
   Scratch scratch_;
   Scratch scalar_memory_;
-  std::byte* scalars_;  ///< that kernels take and give: aligned, kScalar bytes each
+  std::byte* scalars_;  ///< scalar operands and results of a kernel: aligned, kScalar bytes each
   std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
   Ready hand_{nullptr, nullptr};
@@ -115,9 +115,10 @@ class Run {
   Ready *top_ = nullptr, *end_ = nullptr;
   std::vector<Task> tasks_;
   Copy* main_ = nullptr;
-  Copy* at_ = nullptr;  ///< that fires now
+  Copy* at_ = nullptr;  ///< whose step is firing
   const Step* step_ = nullptr;
-  /// The first at the greatest depth, or one above it: each adds its label to the tag as it goes.
+  /// The first copy at the greatest depth or, once that is freed, its nearest live ancestor: each adds its label to
+  /// `stats_.deepest` when it is freed.
   Copy* deepest_ = nullptr;
   std::vector<const Entering*> known_entries_;  ///< of each template: who made an entry that has all that is read
   Store<Entry> entries_;
@@ -126,8 +127,6 @@ class Run {
   size_t missing_ = 0;
   int64_t frames_ = 0;
   uint64_t ticks_ = 0;
-  static constexpr int64_t kTick = int64_t{1} << 22;  // bytes: a few milliseconds, whatever is done with them
-  int64_t work_ = 0;                                  ///< bytes that operators have looked at since the last poll
   Poll poll_;
 };
 
@@ -144,7 +143,7 @@ inline void Run::set_off(Copy& copy, const Program& program) {
     }
 }
 
-/// What a call costs most of: these two stand here so that the loop has them at hand.
+/// `open` and `begin` are most of the cost of a call: they are in the header so that the loop can inline them.
 inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits) {
   auto* copy = static_cast<Copy*>(arena_.take(made_of.copy_size));
   copy->made_of = &made_of;
@@ -187,7 +186,7 @@ inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* ro
   return copy;
 }
 
-/// All arguments are there: what waits for nothing else is ready.
+/// All arguments have arrived: steps that wait for nothing else become ready.
 inline void Run::begin(Copy& copy) {
   const Template& made_of = *copy.made_of;
   if (made_of.phase > 0 && made_of.record.all > 0) load(copy);

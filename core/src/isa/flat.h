@@ -1,4 +1,4 @@
-// Loops over flat pieces, and rows for the table: an operator is a type with a static `apply` on one element.
+// Loops over flat arrays, and rows for the table: an operator is a type with a static `apply` on one element.
 //
 // For sources that are compiled once for each instruction set. All is local to its source.
 #pragma once
@@ -7,14 +7,14 @@
 
 #include "undertow/isa.h"
 
-// Operands may be the output itself, element by element: nothing is carried from one round of the loop to the next.
+// An operand may be the output itself: no iteration depends on another.
 #if defined(__clang__)
 #define UNDERTOW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define UNDERTOW_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-// An operator by its result, which is an R: of x, or of x and y.
+// Defines an operator by an expression of x, or of x and y, with result type R.
 #define UNDERTOW_UNARY(Name, R, result) \
   struct Name {                         \
     template <class T>                  \
@@ -52,7 +52,7 @@ void each(const void* a, const void*, const void*, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) z[i] = static_cast<R>(F::apply(x[i]));
 }
 
-/// For functions that cost many operations: whole vectors always, the last one filled up in a buffer.
+/// For expensive functions: only whole vectors, the last one padded in a buffer.
 template <class F, class T>
 void each_whole(const void* a, const void*, const void*, void* out, int64_t n) {
   constexpr int64_t kBlock = 64 / sizeof(T);

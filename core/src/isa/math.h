@@ -1,8 +1,8 @@
 // exp, log, tanh, sine and their kind without branches, so that loops over them become vector code.
 //
-// Every step is an IEEE operation or works on bits, and nothing depends on the neighbours: vector bodies and scalar
-// tails give the same bits, for any number of elements. Errors are below 2 ulp (tests: 4 ulp against NumPy). Reductions
-// and polynomials are those of FreeBSD's msun (fdlibm), or plain Taylor series where the argument is small.
+// Every step is an IEEE operation or works on bits, and elements are independent: vector bodies and scalar tails give
+// the same bits, for any number of elements. Errors are below 2 ulp (tests: 4 ulp against NumPy). Reductions and
+// polynomials are those of FreeBSD's msun (fdlibm), or plain Taylor series where the argument is small.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,7 @@ struct Format<float> {
   using Bits = uint32_t;
   static constexpr int kMantissa = 23;
   static constexpr Bits kBias = 127;
-  static constexpr float kMagic = 0x1.8p23f;  // adding it rounds to a whole number, found in the low bits
+  static constexpr float kMagic = 0x1.8p23f;  // adding it rounds to an integer, in the low bits
   static constexpr float kLn2Hi = 0x1.62e400p-1f, kLn2Lo = 0x1.7f7d1cp-20f;  // high part: few bits, times k is exact
   static constexpr float kExpTop = 89.0f, kExpBottom = -104.0f;
   static constexpr float kTiny = 0x1p-126f, kGrow = 0x1p25f;
@@ -62,14 +62,14 @@ inline T from_bits(Bits<T> bits) {
   return std::bit_cast<T>(bits);
 }
 
-/// 2 ** k for a whole number k that has an exponent of its own.
+/// 2 ** k for an integer k within the range of exponents.
 template <class T>
 inline T power_of_two(T k) {
   using F = Format<T>;
   return from_bits<T>(bits_of(k + (F::kMagic + T(F::kBias))) << F::kMantissa);
 }
 
-/// k and exp(r) - 1 with x = k ln 2 + r, |r| <= ln 2 / 2. |x| is not so large that 2 ** k is nonsense.
+/// k and exp(r) - 1 with x = k ln 2 + r, |r| <= ln 2 / 2. |x| must be small enough for 2 ** k to be a number.
 template <class T>
 struct Reduced {
   T k, small;
@@ -102,7 +102,7 @@ inline Reduced<T> reduce_exp(T x) {
   return {k, r + fma(r * r, exp_series(r), lost)};
 }
 
-/// y 2 ** k, in two steps: 2 ** k alone may be out of range where the product is not.
+/// y 2 ** k, in two steps: 2 ** k alone may be out of range though the product is not.
 template <class T>
 inline T scale(T y, T k) {
   using F = Format<T>;
@@ -123,7 +123,7 @@ inline T exp(T x) {
   using F = Format<T>;
   x = clamp_exp(x);
   const T k = fma(x, T(0x1.71547652b82fep0), F::kMagic) - F::kMagic;
-  const T r = fma(k, -F::kLn2Lo, fma(k, -F::kLn2Hi, x));  // what is lost here is too small to matter beside 1
+  const T r = fma(k, -F::kLn2Lo, fma(k, -F::kLn2Hi, x));  // the rounding error is negligible next to 1
   return scale(T(1) + fma(r * r, exp_series(r), r), k);
 }
 
@@ -149,12 +149,12 @@ inline T expm1_inside(T x) {
 template <class T>
 inline T expm1(T x) {
   using F = Format<T>;
-  T y = x < T(-50) ? T(-50) : x;  // -1 is all that is left below
+  T y = x < T(-50) ? T(-50) : x;  // below, the result is -1
   y = y > F::kExpTop ? F::kExpTop : y;
   return x == T(0) ? x : expm1_inside(y);
 }
 
-// t / (t + 2) with t = exp(2 |x|) - 1: relative errors of t shrink on the way.
+// t / (t + 2) with t = exp(2 |x|) - 1, which reduces the relative error of t.
 template <class T>
 inline T tanh(T x) {
   T size = std::fabs(x);
@@ -182,13 +182,13 @@ inline Split<T> split(T x) {
   constexpr Bits<T> one = F::kBias << F::kMantissa, mask = (Bits<T>(1) << F::kMantissa) - 1;
   const bool tiny = x < F::kTiny;
   const Bits<T> bits = bits_of(tiny ? x * F::kGrow : x) + (one - F::kSqrtHalf);
-  // The exponent as a float: where it stands in the low bits of a large number.
+  // The exponent as a float: put into the low bits of a large number.
   const T exponent = from_bits<T>(bits_of(F::kMagic) + (bits >> F::kMantissa)) - (F::kMagic + T(F::kBias));
   const T m = from_bits<T>((bits & mask) + F::kSqrtHalf);
   return {exponent - (tiny ? F::kGrown : T(0)), m - T(1)};
 }
 
-/// What is added to s * (f * f / 2): with s = f / (2 + f), log(1 + f) = f - f * f / 2 + s * (f * f / 2 + log_series).
+/// A term of the series: with s = f / (2 + f), log(1 + f) = f - f * f / 2 + s * (f * f / 2 + log_series).
 inline float log_series(float z) {
   const float w = z * z;
   const float even = w * fma(w, 0xf89e26.0p-26f, 0xccce13.0p-25f);
@@ -215,7 +215,7 @@ inline T log_of(T k, T f, T lost) {
   return ((tail - square) + f) + k * F::kLn2Hi;
 }
 
-/// The values that a logarithm has at its borders; `x` is what it is taken of.
+/// The special values of a logarithm of `x`.
 template <class T>
 inline T log_borders(T x, T out) {
   out = x == T(INFINITY) ? x : out;
@@ -239,7 +239,7 @@ template <class T>
 inline T log1p(T x) {
   const T u = T(1) + x;
   const Split<T> parts = split(u);
-  const T lost = (x < T(1) ? x - (u - T(1)) : T(1) - (u - x)) / u;  // what adding 1 has rounded away
+  const T lost = (x < T(1) ? x - (u - T(1)) : T(1) - (u - x)) / u;  // the rounding error of 1 + x
   const T out = log_borders(u, log_of(parts.k, parts.f, lost));
   return x == T(0) ? x : out;  // -0
 }
@@ -249,7 +249,7 @@ inline T softplus(T x) {
   return (x > T(0) ? x : T(0)) + log1p(exp(-std::fabs(x)));
 }
 
-// -- sine and cosine, for |x| <= kTrigTop; larger ones are for the standard library --------------------------------
+// -- sine and cosine, for |x| <= kTrigTop; larger arguments go to the standard library --------------------------------
 
 constexpr double kTrigTop = 1e5;
 

@@ -24,10 +24,10 @@ struct Choice {
   bool runs;
 };
 
-/// From the best to the one that runs everywhere.
+/// From the best to the baseline.
 std::span<const Choice> choices() {
 #if defined(__x86_64__)
-  // What -march=x86-64-v3 and -v4 let the compiler use.
+  // The features that -march=x86-64-v3 and -v4 allow the compiler.
   static const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   static const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -1,4 +1,4 @@
-// The tables that sources of one instruction set give; isa/each/table.cpp puts them together.
+// The tables that the sources of one instruction set define; isa/each/table.cpp joins them.
 #pragma once
 
 #include <iterator>
@@ -13,8 +13,8 @@ extern const FlatRows kMathRows;
 extern const RowFunctions kRowFunctions;
 extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;
-extern const UpdateRule kUpdatesF32[kUpdates];
-extern const UpdateRule kUpdatesF64[kUpdates];
+extern const UpdateRule kUpdatesF32[];
+extern const UpdateRule kUpdatesF64[];
 extern const LaneFunctions kLaneFunctions;
 
 extern const Functions kFunctions;

@@ -1,4 +1,4 @@
-// Shapes: the same elements, arranged differently, and arrays put together.
+// Reshaping, transposing and joining arrays.
 #include "kernel/families.h"
 #include "kernel/sizes.h"
 #include "kernel/strided.h"
@@ -8,10 +8,10 @@ namespace {
 
 class Copy : public SameShape {
  public:
-  explicit Copy(const Binding&) { in_place_ = 1; }
+  explicit Copy(const Binding&) {}
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const final {
-    copy_lanes(lanes, inputs[0], outputs[0]);
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const final {
+    copy_lanes(lanes, inputs[0], outputs[0], scratch);
     return {};
   }
 
@@ -28,7 +28,7 @@ class Reshape final : public Copy {
     Shape& out = outputs[0];
     if (Fault fault = open_shape(shape_, inputs + 1, out)) return fault;
     const Fault wrong{Fault::Code::ShapesDiffer, 0};
-    int open = -1;  // the one size that is what is left
+    int open = -1;  // the axis whose size is inferred
     int64_t known = 1;
     for (int axis = 0; axis < out.rank; ++axis) {
       if (out.sizes[axis] == -1)
@@ -98,11 +98,11 @@ class BroadcastTo final : public OpenShape {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
     Strides from;
     broadcast_strides(x, out.rank, from.steps);
-    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out), scratch);
     return {};
   }
 };
@@ -117,12 +117,12 @@ class Transpose final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
     const Strides of_x(x);
     Strides from;
     for (int axis = 0; axis < out.rank; ++axis) from.steps[axis] = of_x.steps[axes_[axis]];
-    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out), scratch);
     return {};
   }
 
@@ -134,7 +134,7 @@ class Flip final : public SameShape {
  public:
   explicit Flip(const Binding& binding) : turned_(axes_of(binding)) {}
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
     if (x.count() == 0) return {};
     Strides from(x);
@@ -143,7 +143,7 @@ class Flip final : public SameShape {
         from.offset += (x.shape[axis] - 1) * from.steps[axis];
         from.steps[axis] = -from.steps[axis];
       }
-    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out), scratch);
     return {};
   }
 
@@ -169,7 +169,7 @@ class Dim final : public Kernel {
   int64_t axis_;
 };
 
-/// concat along an axis that is there, or stack along a new one.
+/// concat along an existing axis, or stack along a new one.
 template <bool kStack>
 class Join final : public Kernel {
  public:
@@ -193,7 +193,7 @@ class Join final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View& out = outputs[0];
     const int64_t element = size_of(out.dtype), outer = product(out.shape, 0, axis_);
     const int64_t row = product(out.shape, axis_, out.rank) * element;
@@ -205,7 +205,7 @@ class Join final : public Kernel {
       walk.axis(lanes, {x.stride, out.stride});
       walk.axis(outer, {piece * element, row});
       walk.axis(piece, {element, element});
-      copy_walk(walk, x.data, place, element);
+      copy_walk(walk, x.data, place, element, scratch);
       place += piece * element;
     }
     return {};

@@ -10,17 +10,20 @@ namespace undertow {
 namespace {
 
 template <class T>
-void fill(int64_t lanes, const View& value, const View& out) {
+void fill(int64_t lanes, const View& value, const View& out, Scratch& scratch) {
   const int64_t count = out.count();
-  for (int64_t lane = 0; lane < lanes; ++lane) std::fill_n(out.lane<T>(lane), count, *value.lane<T>(lane));
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    scratch.in_steps(count, sizeof(T), [&](int64_t first, int64_t some) {
+      std::fill_n(out.lane<T>(lane) + first, some, *value.lane<T>(lane));
+    });
 }
 
 class Fill final : public OpenShape {
  public:
   using OpenShape::OpenShape;
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    by_size(size_of(inputs[0].dtype), [&](auto unit) { fill<decltype(unit)>(lanes, inputs[0], outputs[0]); });
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    by_size(size_of(inputs[0].dtype), [&](auto unit) { fill<decltype(unit)>(lanes, inputs[0], outputs[0], scratch); });
     return {};
   }
 };
@@ -51,18 +54,20 @@ class Arange final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const int64_t count = outputs[0].count();
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const T start = *inputs[0].lane<T>(lane), step = *inputs[2].lane<T>(lane);
       T* out = outputs[0].lane<T>(lane);
-      for (int64_t n = 0; n < count; ++n) out[n] = start + static_cast<T>(n) * step;
+      scratch.in_steps(count, sizeof(T), [&](int64_t first, int64_t some) {
+        for (int64_t n = first; n < first + some; ++n) out[n] = start + static_cast<T>(n) * step;
+      });
     }
     return {};
   }
 };
 
-// -- random numbers; undertow/ops/random.py says what the n-th one is ---------------------------------------------
+// -- random numbers; undertow/ops/random.py defines the n-th one --------------------------------------------------
 
 double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
@@ -75,12 +80,14 @@ class Draw final : public OpenShape {
  public:
   using OpenShape::OpenShape;
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const int64_t count = outputs[0].count();
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const uint64_t start = start_of(*inputs[0].lane<uint64_t>(lane));
       T* out = outputs[0].lane<T>(lane);
-      for (int64_t n = 0; n < count; ++n) out[n] = kFrom(draw(start, static_cast<uint64_t>(n)));
+      scratch.in_steps(count, 2 * sizeof(T), [&](int64_t first, int64_t some) {
+        for (int64_t n = first; n < first + some; ++n) out[n] = kFrom(draw(start, static_cast<uint64_t>(n)));
+      });
     }
     return {};
   }
@@ -95,7 +102,7 @@ class Normal final : public OpenShape {
     cos_ = find_elementwise(binding.isa, "cos", wide, DType::F64)->flat[0];
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     constexpr int64_t kPiece = 128;
     constexpr double kTurn = 2.0 * 3.141592653589793;
     const int64_t count = outputs[0].count();
@@ -113,6 +120,7 @@ class Normal final : public OpenShape {
         log_(u, nullptr, nullptr, u, piece);
         cos_(v, nullptr, nullptr, v, piece);
         for (int64_t i = 0; i < piece; ++i) out[first + i] = static_cast<T>(std::sqrt(-2.0 * u[i]) * v[i]);
+        scratch.worked(piece * 32);
       }
     }
     return {};

@@ -1,4 +1,4 @@
-// Operators on each element, over lanes and with broadcasting.
+// Elementwise operators over lanes, with broadcasting.
 #include "undertow/elementwise.h"
 
 #include "kernel/families.h"
@@ -9,7 +9,7 @@ namespace {
 
 class ElementwiseKernel final : public Kernel {
  public:
-  explicit ElementwiseKernel(const Elementwise& op) : op_(op) { in_place_ = (uint64_t{1} << op.arity) - 1; }
+  explicit ElementwiseKernel(const Elementwise& op) : op_(op) {}
 
   const Elementwise* elementwise() const override { return &op_; }
 
@@ -31,25 +31,29 @@ class ElementwiseKernel final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     if (lanes == 0) return {};
     if (op_.scan != nullptr)
-      if (Fault fault = scan(lanes, inputs[1])) return fault;
+      if (Fault fault = scan(lanes, inputs[1], scratch)) return fault;
     const View& out = outputs[0];
     const int64_t count = out.count();
     unsigned single = 0;
-    if (!is_flat(lanes, out, count)) return run_strided(lanes, inputs, out);
+    if (!is_flat(lanes, out, count)) return run_strided(lanes, inputs, out, scratch);
     for (int k = 0; k < op_.arity; ++k) {
       const int64_t own = inputs[k].count();
       if (own == 1 && (lanes == 1 || inputs[k].stride == 0) && lanes * count != 1)
         single |= 1u << k;
       else if (own != count || !is_flat(lanes, inputs[k], count))
-        return run_strided(lanes, inputs, out);
+        return run_strided(lanes, inputs, out, scratch);
     }
     const Flat flat = op_.flat[single];
-    if (flat == nullptr) return run_strided(lanes, inputs, out);
-    flat(inputs[0].data, op_.arity > 1 ? inputs[1].data : nullptr, op_.arity > 2 ? inputs[2].data : nullptr, out.data,
-         lanes * count);
+    if (flat == nullptr) return run_strided(lanes, inputs, out, scratch);
+    scratch.in_steps(lanes * count, element_bytes(), [&](int64_t first, int64_t some) {
+      const void* at[3] = {};
+      for (int k = 0; k < op_.arity; ++k)
+        at[k] = static_cast<std::byte*>(inputs[k].data) + ((single >> k & 1) != 0 ? 0 : first * size_of(op_.inputs[k]));
+      flat(at[0], at[1], at[2], static_cast<std::byte*>(out.data) + first * size_of(op_.output), some);
+    });
     return {};
   }
 
@@ -58,21 +62,33 @@ class ElementwiseKernel final : public Kernel {
     return lanes == 1 || view.stride == count * size_of(view.dtype);
   }
 
-  Fault scan(int64_t lanes, const View& view) const {
-    const int64_t count = view.count();
-    if (view.stride == 0 || lanes == 1) {
-      return op_.scan(view.data, count) < 0 ? Fault{} : Fault{op_.code, 0};
-    }
-    if (is_flat(lanes, view, count)) {
-      const int64_t found = op_.scan(view.data, lanes * count);
-      return found < 0 ? Fault{} : Fault{op_.code, found / count};
+  int64_t element_bytes() const {
+    int64_t bytes = size_of(op_.output);
+    for (int k = 0; k < op_.arity; ++k) bytes += size_of(op_.inputs[k]);
+    return bytes;
+  }
+
+  Fault scan(int64_t lanes, const View& view, Scratch& scratch) const {
+    const int64_t count = view.count(), element = size_of(view.dtype);
+    const auto first_bad = [&](const std::byte* data, int64_t n) {
+      int64_t bad = -1;
+      scratch.in_steps(n, element, [&](int64_t first, int64_t some) {
+        if (bad >= 0) return;
+        bad = op_.scan(data + first * element, some);
+        if (bad >= 0) bad += first;
+      });
+      return bad;
+    };
+    if (view.stride == 0 || lanes == 1 || is_flat(lanes, view, count)) {
+      const int64_t bad = first_bad(view.lane<std::byte>(0), view.stride == 0 ? count : lanes * count);
+      return bad < 0 ? Fault{} : Fault{op_.code, bad / count};
     }
     for (int64_t lane = 0; lane < lanes; ++lane)
-      if (op_.scan(view.lane<void>(lane), count) >= 0) return {op_.code, lane};
+      if (first_bad(view.lane<std::byte>(lane), count) >= 0) return {op_.code, lane};
     return {};
   }
 
-  Fault run_strided(int64_t lanes, const View* inputs, const View& out) const {
+  Fault run_strided(int64_t lanes, const View* inputs, const View& out, Scratch& scratch) const {
     constexpr int kArrays = 4;  // three operands, the output last
     int64_t strides[kArrays][kMostAxes] = {};
     for (int k = 0; k < op_.arity; ++k) broadcast_strides(inputs[k], out.rank, strides[k]);
@@ -89,7 +105,7 @@ class ElementwiseKernel final : public Kernel {
     for (int axis = 0; axis < out.rank; ++axis)
       walk.axis(out.shape[axis], {strides[0][axis], strides[1][axis], strides[2][axis], strides[3][axis]});
     const int64_t element = size_of(op_.output);
-    walk.each_run(pointers, [&](std::byte* const* at, const int64_t* step, int64_t n) {
+    walk.each_run(pointers, scratch, element_bytes(), [&](std::byte* const* at, const int64_t* step, int64_t n) {
       unsigned single = 0;
       bool runs = step[3] == element;
       for (int k = 0; k < op_.arity; ++k) {
@@ -108,7 +124,7 @@ class ElementwiseKernel final : public Kernel {
     return {};
   }
 
-  const Elementwise& op_;  // a row of a table: there for ever
+  const Elementwise& op_;  // in a static table
 };
 
 template <class T>

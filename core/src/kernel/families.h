@@ -1,4 +1,4 @@
-// The rows of all families: an operator's name, what it is given, and how to make its kernel.
+// The kernel tables of all families: an operator's name, what it is given, and how to make its kernel.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace undertow {
 struct KernelRow {
   const char* name;
   forms::Form* form;
-  std::unique_ptr<Kernel> (*make)(const Binding& binding);  // null where it has none for these dtypes
+  std::unique_ptr<Kernel> (*make)(const Binding& binding);  // null if there is none for these dtypes
 };
 
 template <class K>
@@ -30,7 +30,7 @@ std::unique_ptr<Kernel> make_by_dtype(const Binding& binding) {
   return dtype == DType::Bool ? nullptr : all[static_cast<int>(dtype) - static_cast<int>(DType::I32)](binding);
 }
 
-// Operators on each element are rows of the tables in isa/each, and need none here.
+// Elementwise operators are rows of the tables in isa/each, not here.
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding);
 
 using Family = std::span<const KernelRow>();

@@ -1,4 +1,4 @@
-// Fused operators: which registers share memory.
+// Fused operators: register allocation, that is, which registers share memory.
 #include "undertow/fused.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ Fused::Fused(int64_t n, std::span<const Type> inputs, std::span<const Instructio
   find_slots();
 }
 
-/// A slot is free again behind the last instruction that reads it, and for that instruction's result if it goes from
-/// element to element; outputs are read at the end.
+/// A slot is free again after the last instruction that reads it, and already for the result of that instruction if it
+/// is elementwise; outputs are read at the end.
 void Fused::find_slots() {
   const auto count = static_cast<int>(instructions_.size());
   std::vector<int> last(types_.size(), -1);
@@ -38,7 +38,7 @@ void Fused::find_slots() {
       last[static_cast<size_t>(instructions_[static_cast<size_t>(k)].inputs[operand])] = k;
   for (const Output& output : outputs_) last[static_cast<size_t>(output.from)] = count;
   slots_.assign(types_.size(), -1);
-  std::vector<int> free[2];  // of single elements, of rows
+  std::vector<int> free[2];  // slots for single elements, and for rows
   int made[2] = {0, 0};
   for (int k = 0; k < count; ++k) {
     const Instruction& instruction = instructions_[static_cast<size_t>(k)];
@@ -49,7 +49,7 @@ void Fused::find_slots() {
         const bool is_alike = types_[source].is_row == types_[result].is_row &&
                               size_of(types_[source].dtype) == size_of(types_[result].dtype);
         if (static_cast<int>(source) < inputs_ || last[source] != k || (in_place && !is_alike)) continue;
-        last[source] = -2;  // once, if it is read twice here
+        last[source] = -2;  // freed once, though it is read twice here
         free[types_[source].is_row].push_back(slots_[source]);
       }
     };

@@ -1,7 +1,7 @@
-// Fused operators on short rows and single elements: some lanes at a time, turned into planes.
+// Fused operators on short rows and single elements: a block of lanes at a time, transposed into planes.
 //
-// Plane p of a register holds element p of each lane, side by side. So what goes from element to element, from a row to
-// one element, or picks an element by its number, is a loop over lanes in every case.
+// Plane p of a register holds element p of each lane, contiguous. So elementwise operators, folds of rows, and picking
+// an element by its index are all loops over lanes.
 #include <algorithm>
 #include <cstring>
 
@@ -12,9 +12,9 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take
+constexpr int64_t kCache = 24 * 1024;  // bytes of all slots together
 
-/// Rows of n elements to planes of `lanes` elements.
+/// Transpose rows of n elements into planes of `lanes` elements.
 template <class T>
 void to_planes(const Fused::Lanes& from, int64_t lane, int64_t lanes, int64_t n, std::byte* out, int64_t plane) {
   for (int64_t p = 0; p < n; ++p) {
@@ -38,14 +38,14 @@ void to_rows(const std::byte* from, int64_t plane, int64_t step, const Fused::La
 }  // namespace
 
 struct Fused::Planes {
-  /// Where a register stands.
+  /// The memory of a register.
   struct Place {
     Lanes lanes;     // outside, or nowhere
-    std::byte* at;   // of the lanes at hand
-    int64_t plane;   // from plane to plane there; 0: one element
-    int64_t step;    // from lane to lane there; 0: all lanes share one element
-    bool is_slot;    // it stays where it is
-    bool is_turned;  // a slot that is filled from outside
+    std::byte* at;   // of the current block of lanes
+    int64_t plane;   // stride from plane to plane; 0: one element
+    int64_t step;    // stride from lane to lane; 0: all lanes share one element
+    bool is_slot;    // does not move from block to block
+    bool is_turned;  // a slot that an input is transposed into
     bool is_given;   // not computed here
   };
 
@@ -54,11 +54,11 @@ struct Fused::Planes {
   std::byte* memory;
   int64_t block;  // lanes
   Place* places;
-  std::byte* spare;  // for results that are given: slots of their own have several users
+  std::byte* spare;  // for results that are given: their slots are shared
 
   bool is_row(int reg) const { return plan.types_[z(reg)].is_row; }
 
-  /// Slots of rows first; all on boundaries.
+  /// Slots of rows first; all aligned.
   std::byte* slot(int reg) const {
     const int64_t one = (block * plan.widest_ + 63) / 64 * 64, number = plan.slots_[z(reg)];
     return memory + (is_row(reg) ? number * one * plan.n_ : plan.rows_ * one * plan.n_ + number * one);
@@ -180,7 +180,7 @@ struct Fused::Planes {
     return {};
   }
 
-  /// For each lane, with its number of an element.
+  /// For each lane, with its index of an element.
   template <class Work>
   Fault numbered(const Instruction& instruction, int64_t some, Work&& work) const {
     const Place& number = places[instruction.inputs[1]];
@@ -202,7 +202,7 @@ struct Fused::Planes {
     const unsigned single = ones(instruction);
     const std::byte* at[3] = {};
     int64_t planes[3] = {};
-    bool is_flat = some == block;  // planes stand side by side
+    bool is_flat = some == block;  // planes are contiguous
     for (int operand = 0; operand < op.arity; ++operand) {
       const Place& place = places[instruction.inputs[operand]];
       at[operand] = place.at;
@@ -224,7 +224,7 @@ struct Fused::Planes {
     return {};
   }
 
-  /// Bring a result that was not made in its place where it belongs.
+  /// Copy a result to its output, unless it was computed there.
   void deliver(int output, int64_t lane, int64_t some) const {
     const int reg = plan.outputs_[z(output)].from;
     const Place& place = places[reg];
@@ -238,7 +238,7 @@ struct Fused::Planes {
 };
 
 Fused::Stop Fused::run_planes(int64_t lanes, const Lanes* given, const Lanes* outputs, Scratch& scratch) const {
-  const int64_t bytes = widest_ * (rows_ * n_ + ones_);  // of one lane
+  const int64_t bytes = widest_ * (rows_ * n_ + ones_);  // for each lane
   const int64_t block = std::min(std::clamp<int64_t>(kCache / std::max<int64_t>(bytes, 1) / 64 * 64, 64, 2048), lanes);
   const int64_t one = (block * widest_ + 63) / 64 * 64;
   int64_t known = 0;

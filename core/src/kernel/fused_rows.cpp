@@ -1,8 +1,8 @@
-// Fused operators on rows: some lanes at a time, or a part of a long lane.
+// Fused operators on rows: some lanes at a time, or a part of a long row.
 //
-// Registers that are made here stand side by side, lane by lane, so that an instruction on them is one call. What comes
-// from outside may stand apart (a slice of a wider row) or be the same for all lanes: then it is a call for each lane.
-// Rows that are too short for that are laid out first.
+// Rows of registers computed here are contiguous, so that an instruction on them is one call. Inputs may have gaps
+// between lanes (a slice of a wider row) or be the same for all lanes: then there is a call for each lane. Rows too
+// short for that are first copied to contiguous memory.
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +13,9 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kCache = 24 * 1024;  // bytes that all slots together may take: they and what streams by fit into L1
-constexpr int64_t kShort = 32;         // elements of rows that are laid out
+constexpr int64_t kCache =
+    24 * 1024;                  // bytes of all slots together: with the inputs and outputs that stream by, they fit L1
+constexpr int64_t kShort = 32;  // rows with fewer elements are copied to contiguous memory
 
 void repeat(const void* from, void* to, int64_t count, int64_t size) {
   by_size(size, [&](auto unit) {
@@ -25,14 +26,14 @@ void repeat(const void* from, void* to, int64_t count, int64_t size) {
 }  // namespace
 
 struct Fused::Rows {
-  /// Where a register stands.
+  /// The memory of a register.
   struct Place {
     Lanes lanes;    // outside, or a slot
-    std::byte* at;  // of the piece at hand
-    int64_t step;   // from lane to lane there
+    std::byte* at;  // of the current piece
+    int64_t step;   // stride from lane to lane
     bool is_row;    // or one element
-    bool is_slot;   // it stays where it is
-    bool is_laid;   // a slot into which an input is copied: `lanes` says from where
+    bool is_slot;   // does not move from piece to piece
+    bool is_laid;   // a slot that an input is copied into, from `lanes`
     bool is_given;  // not computed here
   };
   struct Call {
@@ -69,7 +70,7 @@ struct Fused::Rows {
       place = {given[reg], given[reg].data, given[reg].stride, is_row, false, false, true};
       if (given[reg].data != nullptr) {
         const bool is_fine = is_row ? is_dense(place, reg) : place.step == 0;
-        if (plan.n_ < kShort && !is_fine && reg < plan.inputs_) lay_out(reg);  // other slots have several users
+        if (plan.n_ < kShort && !is_fine && reg < plan.inputs_) lay_out(reg);  // slots of results are shared
         continue;
       }
       place.is_given = false;
@@ -104,7 +105,7 @@ struct Fused::Rows {
     }
   }
 
-  /// Bring inputs into their slots: those that all lanes share once, for all pieces.
+  /// Copy inputs into their slots; those that all lanes share only once, for all pieces.
   void lay_out(int64_t lane, int64_t lanes, bool is_first, int64_t count) {
     for (size_t reg = 0; reg < plan.types_.size(); ++reg) {
       const Place& place = places[reg];
@@ -119,7 +120,7 @@ struct Fused::Rows {
     }
   }
 
-  Stop run(int64_t lanes, int64_t block, int64_t piece) {
+  Stop run(int64_t lanes, int64_t block, int64_t piece, Scratch& scratch) {
     for (int64_t lane = 0; lane < lanes; lane += block) {
       const int64_t some = std::min(block, lanes - lane);
       for (int64_t first = 0; first < plan.n_; first += piece) {
@@ -131,6 +132,7 @@ struct Fused::Rows {
         }
         lay_out(lane, some, lane == 0 || block == 1, count);
         if (Stop stop = step(lane, some, first, count); stop.fault) return stop;
+        scratch.worked(some * count * static_cast<int64_t>(plan.instructions_.size()) * plan.widest_);
       }
     }
     return {};
@@ -166,7 +168,7 @@ struct Fused::Rows {
     return {};
   }
 
-  /// Copy a result that was not made in its place.
+  /// Copy a result to its output, unless it was computed there.
   void deliver(int output, int64_t lane, int64_t some, int64_t first, int64_t count) const {
     const int reg = plan.outputs_[z(output)].from;
     const Place& place = places[reg];
@@ -191,7 +193,7 @@ Fused::Stop Fused::run_rows(int64_t lanes, const Lanes* given, const Lanes* outp
   Rows::Call calls[kMostRegisters];
   Rows rows{*this, outputs, memory, slot_bytes, places, calls};
   rows.prepare(given);
-  return rows.run(lanes, block, piece);
+  return rows.run(lanes, block, piece, scratch);
 }
 
 }  // namespace undertow

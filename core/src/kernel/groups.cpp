@@ -1,11 +1,11 @@
-// The axes of lanes as groups of reduced and kept ones.
+// The axes of lanes in groups of reduced and kept ones.
 #include "kernel/groups.h"
 
 namespace undertow {
 
 Groups::Groups(const View& x, uint64_t axes) {
   bool begun = false;  // was there a reduced axis?
-  bool ended = false;  // and a kept one behind it?
+  bool ended = false;  // and a kept one after it?
   for (int axis = 0; axis < x.rank; ++axis) {
     const int64_t size = x.shape[axis];
     if (((axes >> axis) & 1) != 0) {
@@ -23,7 +23,7 @@ Groups::Groups(const View& x, uint64_t axes) {
 
 namespace {
 
-/// Strides of an array whose axes are ordered so that the reduced ones are the last; the bytes of all of it.
+/// Strides of an array whose reduced axes are moved to the end; returns its size in bytes.
 int64_t row_strides(const View& x, uint64_t axes, int64_t* strides) {
   int64_t next = size_of(x.dtype);
   for (const bool reduced : {true, false}) {
@@ -38,20 +38,20 @@ int64_t row_strides(const View& x, uint64_t axes, int64_t* strides) {
 
 }  // namespace
 
-void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows) {
+void gather_reduced(int64_t lanes, const View& x, uint64_t axes, void* rows, Scratch& scratch) {
   Strides to;
   View out = x;
   out.data = rows;
   out.stride = row_strides(x, axes, to.steps);
-  copy_strided(lanes, x, Strides(x), out, to, sizes_of(x));
+  copy_strided(lanes, x, Strides(x), out, to, sizes_of(x), scratch);
 }
 
-void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out) {
+void spread_reduced(int64_t lanes, void* rows, uint64_t axes, const View& out, Scratch& scratch) {
   Strides from;
   View x = out;
   x.data = rows;
   x.stride = row_strides(out, axes, from.steps);
-  copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
+  copy_strided(lanes, x, from, out, Strides(out), sizes_of(out), scratch);
 }
 
 }  // namespace undertow

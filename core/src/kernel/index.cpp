@@ -1,4 +1,4 @@
-// Picking elements: slices, single elements, rows by number.
+// Indexing: slices, single elements, rows by index.
 #include <cstring>
 
 #include "kernel/families.h"
@@ -8,14 +8,24 @@
 namespace undertow {
 namespace {
 
-/// `n` blocks of a few bytes: a switch that the processor foretells is cheaper than a call of memcpy.
-void copy_block(void* to, const void* from, int64_t bytes) {
+[[gnu::noinline]] void copy_long(void* to, const void* from, int64_t bytes, Scratch& scratch) {
+  scratch.in_steps(bytes, 2, [&](int64_t first, int64_t count) {
+    std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first,
+                static_cast<size_t>(count));
+  });
+}
+
+/// Copy a small block: a well-predicted switch is cheaper than a call of memcpy.
+inline void copy_block(void* to, const void* from, int64_t bytes, Scratch& scratch) {
+  constexpr int64_t kShort = 4096;  // one step
   if (bytes == 4)
     std::memcpy(to, from, 4);
   else if (bytes == 8)
     std::memcpy(to, from, 8);
-  else
+  else if (bytes <= kShort)
     std::memcpy(to, from, static_cast<size_t>(bytes));
+  else
+    copy_long(to, from, bytes, scratch);
 }
 
 class Slice final : public Kernel {
@@ -28,7 +38,7 @@ class Slice final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
     if (out.count() == 0) return {};
     Strides from(x);
@@ -37,7 +47,7 @@ class Slice final : public Kernel {
       from.offset += part.start * from.steps[axis];
       from.steps[axis] *= part.step;
     }
-    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out));
+    copy_strided(lanes, x, from, out, Strides(out), sizes_of(out), scratch);
     return {};
   }
 
@@ -60,15 +70,16 @@ class Slice final : public Kernel {
   Cuts cuts_;
 };
 
-/// A slice along one axis that starts elsewhere in each lane: walks that differ only in where they begin.
-void copy_cut(const View& x, const View& out, int64_t lane, int axis, const Cut& cut) {
+/// A slice along one axis with a different start in each lane: the same walk from different addresses.
+void copy_cut(const View& x, const View& out, int64_t lane, int axis, const Cut& cut, Scratch& scratch) {
   const Line line(x, axis);
   const int64_t element = size_of(x.dtype), row = line.inner * element;
   Walk<2> walk;
   walk.axis(line.outer, {line.length * row, cut.count * row});
   walk.axis(cut.count, {cut.step * row, row});
   walk.axis(line.inner, {element, element});
-  if (out.count() > 0) copy_walk(walk, x.lane<std::byte>(lane) + cut.start * row, out.lane<void>(lane), element);
+  if (out.count() > 0)
+    copy_walk(walk, x.lane<std::byte>(lane) + cut.start * row, out.lane<void>(lane), element, scratch);
 }
 
 Shape with_axis(const View& x, int axis, int64_t size) {
@@ -88,14 +99,14 @@ class SliceAt final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View& x = inputs[0];
     const int64_t length = x.shape[axis_];
     for (int64_t lane = 0; lane < lanes; ++lane) {
       int64_t first = integer_at(inputs[1], lane);
       if (first < 0) first += length;
       if (first < 0 || first > length - size_) return {Fault::Code::IndexOutOfRange, lane};
-      copy_cut(x, outputs[0], lane, axis_, {first, 1, size_});
+      copy_cut(x, outputs[0], lane, axis_, {first, 1, size_}, scratch);
     }
     return {};
   }
@@ -117,8 +128,9 @@ class SliceBetween final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    for (int64_t lane = 0; lane < lanes; ++lane) copy_cut(inputs[0], outputs[0], lane, axis_, cut(inputs, lane));
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      copy_cut(inputs[0], outputs[0], lane, axis_, cut(inputs, lane), scratch);
     return {};
   }
 
@@ -145,12 +157,12 @@ class Index final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
     const int64_t element = size_of(x.dtype), bytes = out.bytes();
     int64_t strides[kMostAxes];
     dense_strides(x.shape, x.rank, element, strides);
-    Walk<2> walk;  // over what one lane keeps
+    Walk<2> walk;  // over the elements that one lane keeps
     if (!leading_) {
       int64_t to[kMostAxes];
       dense_strides(out.shape, out.rank, element, to);
@@ -165,9 +177,9 @@ class Index final : public Kernel {
         from += place * strides[axes_[k]];
       }
       if (leading_)
-        copy_block(out.lane<void>(lane), from, bytes);
+        copy_block(out.lane<void>(lane), from, bytes, scratch);
       else
-        copy_walk(walk, from, out.lane<void>(lane), element);
+        copy_walk(walk, from, out.lane<void>(lane), element, scratch);
     }
     return {};
   }
@@ -175,7 +187,7 @@ class Index final : public Kernel {
  private:
   std::vector<int> axes_;
   uint64_t picked_;
-  bool leading_;  // the axes in front: what is kept stands in one piece
+  bool leading_;  // only leading axes are indexed, so the elements kept are contiguous
 };
 
 class Take final : public Kernel {
@@ -187,19 +199,19 @@ class Take final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &indices = inputs[1], &out = outputs[0];
     const int64_t length = x.shape[axis_], outer = product(x.shape, 0, axis_), count = indices.count();
     const int64_t block = product(x.shape, axis_ + 1, x.rank) * size_of(x.dtype);
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const std::byte* from = x.lane<std::byte>(lane);
       std::byte* to = out.lane<std::byte>(lane);
-      for (int64_t row = 0; row < outer; ++row, from += length * block) {
-        for (int64_t n = 0; n < count; ++n, to += block) {
-          const int64_t place = place_of(integer_at(indices, lane, n), length);
-          if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-          copy_block(to, from + place * block, block);
-        }
+      for (int64_t row = 0; row < outer; ++row, from += length * block, to += count * block) {
+        const bool are_there =
+            each_place(scratch, count, block, indices, lane, 0, length, [=, &scratch](int64_t n, int64_t place) {
+              copy_block(to + n * block, from + place * block, block, scratch);
+            });
+        if (!are_there) return {Fault::Code::IndexOutOfRange, lane};
       }
     }
     return {};
@@ -210,18 +222,18 @@ class Take final : public Kernel {
 };
 
 template <class T>
-Fault gather(int64_t lanes, const View& x, const View& indices, const View& out, int axis) {
+Fault gather(int64_t lanes, const View& x, const View& indices, const View& out, int axis, Scratch& scratch) {
   const int64_t length = x.shape[axis], count = indices.shape[axis];
   const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
   for (int64_t lane = 0; lane < lanes; ++lane) {
     const T* from = x.lane<T>(lane);
     T* to = out.lane<T>(lane);
-    for (int64_t row = 0; row < outer; ++row, from += length * inner) {
-      for (int64_t n = 0; n < count * inner; ++n) {
-        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-        *to++ = from[place * inner + n % inner];
-      }
+    const int64_t all = count * inner;
+    for (int64_t row = 0; row < outer; ++row, from += length * inner, to += all) {
+      const int64_t first = row * all;
+      const bool are_there = each_place(scratch, all, sizeof(T), indices, lane, first, length,
+                                        [=](int64_t n, int64_t place) { to[n] = from[place * inner + n % inner]; });
+      if (!are_there) return {Fault::Code::IndexOutOfRange, lane};
     }
   }
   return {};
@@ -238,9 +250,10 @@ class TakeAlongAxis final : public Kernel {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    return by_size(size_of(inputs[0].dtype),
-                   [&](auto unit) { return gather<decltype(unit)>(lanes, inputs[0], inputs[1], outputs[0], axis_); });
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    return by_size(size_of(inputs[0].dtype), [&](auto unit) {
+      return gather<decltype(unit)>(lanes, inputs[0], inputs[1], outputs[0], axis_, scratch);
+    });
   }
 
  private:

@@ -36,4 +36,11 @@ void* Scratch::get(int64_t bytes) {
   return block_.get();
 }
 
+int64_t Scratch::step_of(int64_t bytes) { return std::max<int64_t>(kLook / 4 / bytes / 64 * 64, 1); }
+
+void Scratch::look() {
+  work_ = 0;
+  if (lookout_ != nullptr) lookout_(context_);
+}
+
 }  // namespace undertow

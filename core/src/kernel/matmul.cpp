@@ -1,4 +1,4 @@
-// matmul over lanes: as few and as wide products as sharing allows.
+// matmul over lanes: lanes that share an operand are one wide product.
 #include "undertow/matmul.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 /// The operands of one product: x is [batch..., m, k] and y [batch..., k, n]; vectors are a row and a column.
 struct Form {
   int64_t m, k, n;
-  int batches;  ///< axes in front of the matrices, of the result
+  int batches;  ///< number of batch axes of the result
 
   Form(const View& x, const View& y)
       : m(x.rank > 1 ? x.shape[x.rank - 2] : 1),
@@ -49,9 +49,10 @@ class Matmul : public Kernel {
   }
 
  protected:
-  /// One product for each lane and each place of the batch axes.
+  /// Call f for each lane and each index of the batch axes.
   template <class F>
-  static void each_product(int64_t lanes, const View& x, const View& y, const View& out, const Form& form, F&& f) {
+  static void each_product(int64_t lanes, const View& x, const View& y, const View& out, const Form& form,
+                           Scratch& scratch, F&& f) {
     const int64_t element = size_of(out.dtype);
     Walk<3> walk;
     walk.axis(lanes, {x.stride, y.stride, out.stride});
@@ -68,9 +69,11 @@ class Matmul : public Kernel {
       walk.axis(out.shape[axis], {steps[0][axis], steps[1][axis], steps[2][axis]});
     std::byte* pointers[3] = {static_cast<std::byte*>(x.data), static_cast<std::byte*>(y.data),
                               static_cast<std::byte*>(out.data)};
-    walk.each_run(pointers, [&](std::byte* const* at, const int64_t* step, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) f(at[0] + i * step[0], at[1] + i * step[1], at[2] + i * step[2]);
-    });
+    walk.each_run(pointers, scratch, Scratch::products(form.m * form.n * form.k),
+                  [&](std::byte* const* at, const int64_t* step, int64_t count) {
+                    for (int64_t i = 0; i < count; ++i)
+                      f(at[0] + i * step[0], at[1] + i * step[1], at[2] + i * step[2]);
+                  });
   }
 };
 
@@ -99,40 +102,40 @@ class FloatMatmul final : public Matmul {
     if (y.rank == 1) {
       const int64_t rows = x.count() / std::max<int64_t>(form.k, 1);
       if (form.k > 0 && y.stride == 0 && is_dense(x) && is_dense(out)) {  // all rows of all lanes, one vector
-        gemm_.rows_times(lanes * rows, 1, form.k, x.data, form.k, y.data, 0, out.data, 0, 1);
+        rows_times(lanes * rows, 1, form.k, x.data, y.data, 0, out.data, 0, element, scratch);
       } else if (x.rank == 2 && (x.stride == 0 || lanes == 1)) {  // one matrix, a vector for each lane
         turned(lanes, form, inputs, out, scratch, keeper);
       } else {
         const int64_t bytes = form.m * form.k * element;
-        each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
+        each_product(lanes, x, y, out, form, scratch, [&](std::byte* a, std::byte* b, std::byte* z) {
           for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(a + bytes + line, 0, 2);  // the next one
-          gemm_.rows_times(form.m, 1, form.k, a, form.k, b, 0, z, 0, 1);
+          rows_times(form.m, 1, form.k, a, b, 0, z, 0, element, scratch);
         });
       }
     } else if (y.rank == 2 && (y.stride == 0 || lanes == 1) && (x.rank == 1 || (is_dense(x) && is_dense(out)))) {
-      // All rows of all lanes times one matrix. (Vectors may stand apart.)
+      // All rows of all lanes times one matrix. (Vectors need not be contiguous.)
       const bool is_vector = x.rank == 1;
       const int64_t rows = lanes * product(x.shape, 0, x.rank - 1);
       const int64_t x_row = is_vector ? x.stride / element : form.k,
                     out_row = is_vector ? out.stride / element : form.n;
-      // A matrix that is wide enough is read as it is, as fast but for two rows.
+      // Packing pays only for narrow matrices: a wide one is as fast unpacked, except for two rows.
       const PackedMatrix* packed =
           form.n < gemm_.vector && keeper != nullptr ? keeper->packed(1, y, form.k, form.n, form.n, 1) : nullptr;
       if (packed != nullptr)
-        packed->multiply(rows, x.data, x_row, out.data, out_row);
+        packed->multiply(rows, x.data, x_row, out.data, out_row, scratch);
       else
         multiply(isa_, x.dtype, rows, form.n, form.k, {x.data, x_row, 1}, {y.data, form.n, 1}, out.data, out_row, false,
                  scratch);
     } else {
-      each_product(lanes, x, y, out, form, [&](std::byte* a, std::byte* b, std::byte* z) {
+      each_product(lanes, x, y, out, form, scratch, [&](std::byte* a, std::byte* b, std::byte* z) {
         multiply(isa_, x.dtype, form.m, form.n, form.k, {a, form.k, 1}, {b, form.n, 1}, z, form.n, false, scratch);
       });
     }
     return {};
   }
 
-  /// One matrix times a vector of each lane: the vectors as rows, times the transposed matrix. A few of them are
-  /// multiplied with the rows of the matrix as they stand; for more, or where rows are short, it is packed.
+  /// One matrix times a vector of each lane: a matrix with the vectors as rows, times the transposed matrix. For few
+  /// lanes this is dot products with the rows of the matrix; for more, or if rows are short, the matrix is packed.
   void turned(int64_t lanes, const Form& form, const View* inputs, const View& out, Scratch& scratch,
               Keeper* keeper) const {
     constexpr int64_t kFewLanes = 8;
@@ -142,12 +145,21 @@ class FloatMatmul final : public Matmul {
     const PackedMatrix* packed =
         is_packed && keeper != nullptr ? keeper->packed(0, x, form.k, form.m, 1, form.k) : nullptr;
     if (packed != nullptr)
-      packed->multiply(lanes, y.data, y_row, out.data, out_row);
+      packed->multiply(lanes, y.data, y_row, out.data, out_row, scratch);
     else if (is_packed)
       multiply(isa_, x.dtype, lanes, form.m, form.k, {y.data, y_row, 1}, {x.data, 1, form.k}, out.data, out_row, false,
                scratch);
     else
-      gemm_.rows_times(form.m, lanes, form.k, x.data, form.k, y.data, y_row, out.data, out_row, 1);
+      rows_times(form.m, lanes, form.k, x.data, y.data, y_row, out.data, out_row, element, scratch);
+  }
+
+  /// Rows that stand side by side times some vectors.
+  void rows_times(int64_t rows, int64_t many, int64_t k, const void* a, const void* x, int64_t x_row, void* out,
+                  int64_t out_row, int64_t element, Scratch& scratch) const {
+    scratch.in_steps(rows, Scratch::products(k * many), [&](int64_t first, int64_t count) {
+      gemm_.rows_times(count, many, k, static_cast<const std::byte*>(a) + first * k * element, k, x, x_row,
+                       static_cast<std::byte*>(out) + first * element, out_row, 1);
+    });
   }
 
   const Functions& isa_;
@@ -159,16 +171,19 @@ class IntegerMatmul final : public Matmul {
  public:
   explicit IntegerMatmul(const Binding&) {}
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const Form form(inputs[0], inputs[1]);
-    each_product(lanes, inputs[0], inputs[1], outputs[0], form, [&](std::byte* a, std::byte* b, std::byte* z) {
+    each_product(lanes, inputs[0], inputs[1], outputs[0], form, scratch, [&](std::byte* a, std::byte* b, std::byte* z) {
       const T* x = reinterpret_cast<const T*>(a);
       T* out = reinterpret_cast<T*>(z);
       std::fill_n(out, form.m * form.n, T(0));
       for (int64_t i = 0; i < form.m; ++i, out += form.n) {
         const T* y = reinterpret_cast<const T*>(b);
-        for (int64_t j = 0; j < form.k; ++j, y += form.n, ++x)
-          for (int64_t c = 0; c < form.n; ++c) out[c] += *x * y[c];
+        scratch.in_steps(form.k, Scratch::products(form.n), [=](int64_t first, int64_t count) {
+          for (int64_t j = first; j < first + count; ++j)
+            for (int64_t c = 0; c < form.n; ++c) out[c] += x[j] * y[j * form.n + c];
+        });
+        x += form.k;
       }
     });
     return {};

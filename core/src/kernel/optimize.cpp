@@ -17,12 +17,12 @@ void add_row(void* to, const void* row, int64_t width) {
   for (int64_t k = 0; k < width; ++k) out[k] += in[k];
 }
 
-/// A row that is given, and the row of the table that it is for.
+/// Row `number` of a sparse gradient, which is for row `place` of the parameter.
 struct IndexedRow {
   int64_t place, number;
 };
 
-/// By place; those for one keep their order. Digit by digit, where there are many.
+/// Stable sort by place: a radix sort if there are many.
 void sort(std::vector<IndexedRow>& all, int64_t length) {
   constexpr int kBits = 11;
   constexpr size_t kFew = 128, kDigits = size_t{1} << kBits;
@@ -56,7 +56,7 @@ void update_rows(const UpdateRule& rule, DType dtype, int64_t count, int64_t wid
     rule.update(width, g, out, out, settings);
   };
   const auto place = [&](int64_t k) { return indices[k] < 0 ? indices[k] + length : indices[k]; };
-  if (held == 1) {  // linear: what is added twice adds up by itself
+  if (held == 1) {  // without slots the rule is linear in g: rows with the same index need not be summed first
     for (int64_t k = 0; k < count; ++k) change(place(k), row(k));
     return;
   }

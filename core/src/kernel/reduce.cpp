@@ -1,4 +1,4 @@
-// Reductions along axes, and softmax: the functions of rows and of flat pieces, brought to lanes of any shape.
+// Reductions along axes, and softmax, over lanes of any shape, by the row and flat functions of the instruction set.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,11 +10,30 @@
 namespace undertow {
 namespace {
 
-/// The operator on each element that a reduction repeats; none for logsumexp.
+/// The elementwise operator that a reduction folds with; none for logsumexp.
 constexpr const char* kSteps[kReductions] = {"add",        "multiply",    "maximum", "minimum",
                                              "logical_or", "logical_and", nullptr};
 
-/// What there is to say about one reduction of one dtype, and how to run it once the axes are known.
+constexpr int64_t kLong = int64_t{1} << 17;  // elements of a row that are reduced at once
+
+/// Reduce a row; a long one part by part, and then the parts, as every reduction may be.
+void reduce_row(ReduceRow reduce, const std::byte* x, std::byte* out, int64_t length, int64_t element,
+                Scratch& scratch) {
+  if (length <= kLong) {
+    reduce(x, out, length);
+    return scratch.worked(length * element);
+  }
+  std::vector<double> parts(static_cast<size_t>((length + kLong - 1) / kLong));  // of any dtype
+  auto* part = reinterpret_cast<std::byte*>(parts.data());
+  for (int64_t first = 0; first < length; first += kLong, part += element) {
+    const int64_t count = std::min(kLong, length - first);
+    reduce(x + first * element, part, count);
+    scratch.worked(count * element);
+  }
+  reduce(parts.data(), out, static_cast<int64_t>(parts.size()));
+}
+
+/// One reduction of one dtype; its axes are given when it runs.
 class Reducer {
  public:
   Reducer(Reduction kind, const Binding& binding) : kind_(kind) {
@@ -22,49 +41,73 @@ class Reducer {
     row_ = binding.isa.rows->reduce[static_cast<int>(kind)][static_cast<int>(dtype)];
     if (const char* step = kSteps[static_cast<int>(kind)]; step != nullptr && row_ != nullptr) {
       const Type pair[] = {{dtype, 0}, {dtype, 0}};
-      step_ = find_elementwise(binding.isa, step, pair, dtype)->flat[0];
+      const Elementwise* each = find_elementwise(binding.isa, step, pair, dtype);
+      step_ = each->flat[0];
+      if (kind == Reduction::Sum) first_ = each->flat[2];
     }
   }
 
   bool is_known() const { return row_ != nullptr; }
   bool needs_elements() const { return kind_ == Reduction::Max || kind_ == Reduction::Min; }
 
-  /// `out` has the elements that are kept, in order, whatever its shape.
+  /// `out` gets the kept elements in order; its shape does not matter.
   void run(int64_t lanes, const View& x, uint64_t axes, const View& out, Scratch& scratch) const {
     const Groups groups(x, axes);
     if (lanes * groups.kept == 0) return;
     const int64_t element = size_of(x.dtype), row = groups.reduced * element;
     if (!groups.is_single || (groups.inner > 1 && (step_ == nullptr || groups.reduced == 0))) {
       auto* rows = static_cast<std::byte*>(scratch.get(lanes * groups.kept * row));
-      gather_reduced(lanes, x, axes, rows);
+      gather_reduced(lanes, x, axes, rows, scratch);
       for (int64_t lane = 0; lane < lanes; ++lane)
-        reduce_rows(rows + lane * groups.kept * row, out.lane<std::byte>(lane), groups.kept, groups.reduced, element);
+        reduce_rows(rows + lane * groups.kept * row, out.lane<std::byte>(lane), groups.kept, groups.reduced, element,
+                    scratch);
     } else if (groups.inner == 1) {
       for (int64_t lane = 0; lane < lanes; ++lane)
-        reduce_rows(x.lane<std::byte>(lane), out.lane<std::byte>(lane), groups.kept, groups.reduced, element);
+        reduce_rows(x.lane<std::byte>(lane), out.lane<std::byte>(lane), groups.kept, groups.reduced, element, scratch);
     } else {
       for (int64_t lane = 0; lane < lanes; ++lane)
-        add_up(x.lane<std::byte>(lane), out.lane<std::byte>(lane), groups, groups.inner * element);
+        add_up(x.lane<std::byte>(lane), out.lane<std::byte>(lane), groups, groups.inner * element, scratch);
     }
   }
 
  private:
-  void reduce_rows(const std::byte* x, std::byte* out, int64_t count, int64_t length, int64_t element) const {
-    for (int64_t k = 0; k < count; ++k) row_(x + k * length * element, out + k * element, length);
+  void reduce_rows(const std::byte* x, std::byte* out, int64_t count, int64_t length, int64_t element,
+                   Scratch& scratch) const {
+    for (int64_t k = 0; k < count; ++k)
+      reduce_row(row_, x + k * length * element, out + k * element, length, element, scratch);
   }
 
-  /// Row after row into the result, all columns at once.
-  void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row) const {
-    for (int64_t k = 0; k < groups.outer; ++k, out += row) {
-      std::memcpy(out, x, static_cast<size_t>(row));
-      x += row;
-      for (int64_t r = 1; r < groups.reduced; ++r, x += row) step_(out, x, nullptr, out, groups.inner);
+  static constexpr int64_t kRows = 64;  // between two looks up
+
+  /// Fold row after row into the result, all columns at once.
+  void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row, Scratch& scratch) const {
+    static constexpr double zero = 0;  // of every dtype: all its bits are
+    const int64_t element = row / groups.inner;
+    const Flat step = step_;
+    for (int64_t k = 0; k < groups.outer; ++k, x += groups.reduced * row, out += row) {
+      scratch.in_steps(groups.inner, 2 * element, [&](int64_t first, int64_t count) {
+        std::byte* to = out + first * element;
+        const std::byte* from = x + first * element;
+        if (first_ != nullptr)
+          first_(from, &zero, nullptr, to, count);  // a sum begins with 0, so it never is -0
+        else
+          std::memcpy(to, from, static_cast<size_t>(count * element));
+        for (int64_t r = 1; r < groups.reduced;) {
+          const int64_t rows = std::min(kRows, groups.reduced - r);
+          for (const int64_t end = r + rows; r < end; ++r) {
+            from += row;
+            step(to, from, nullptr, to, count);
+          }
+          scratch.worked(rows * count * element);
+        }
+      });
     }
   }
 
   Reduction kind_;
   ReduceRow row_ = nullptr;
   Flat step_ = nullptr;
+  Flat first_ = nullptr;  ///< what adds one number to all, of a sum
 };
 
 class Reduce final : public Kernel {
@@ -106,7 +149,7 @@ std::unique_ptr<Kernel> make_reduction(const Binding& binding) {
   return reducer.is_known() ? std::make_unique<Reduce>(binding, reducer) : nullptr;
 }
 
-/// The sum down to a shape that would be broadcast to that of x: which axes that takes shows at run time.
+/// Sums x to a shape that broadcasts to that of x. Which axes are summed is known only at run time.
 class SumTo final : public OpenShape {
  public:
   explicit SumTo(const Binding& binding) : OpenShape(binding), reducer_(Reduction::Sum, binding) {}
@@ -135,9 +178,56 @@ class SumTo final : public OpenShape {
   Reducer reducer_;
 };
 
+/// softmax or log_softmax of a row. One that is too long for a single step is done by operators on each element.
+template <bool kLog>
+class SoftmaxRow {
+ public:
+  explicit SoftmaxRow(const Binding& binding) {
+    const DType dtype = binding.inputs[0].dtype;
+    const Type pair[] = {{dtype, 0}, {dtype, 0}};
+    const RowFunctions& rows = *binding.isa.rows;
+    const auto reduction = [&](Reduction kind) { return rows.reduce[static_cast<int>(kind)][static_cast<int>(dtype)]; };
+    row_ = (kLog ? rows.log_softmax : rows.softmax)[static_cast<int>(dtype)];
+    if (row_ == nullptr) return;
+    element_ = size_of(dtype);
+    top_ = reduction(Reduction::Max);
+    total_ = reduction(kLog ? Reduction::LogSumExp : Reduction::Sum);
+    subtract_ = find_elementwise(binding.isa, "subtract", pair, dtype)->flat[0b10];
+    exp_ = find_elementwise(binding.isa, "exp", {pair, 1}, dtype)->flat[0];
+    scale_ = kLog ? subtract_ : find_elementwise(binding.isa, "divide", pair, dtype)->flat[0b10];
+  }
+
+  bool is_known() const { return row_ != nullptr; }
+
+  void run(const std::byte* x, std::byte* out, int64_t n, Scratch& scratch) const {
+    if (n <= kLong) {
+      row_(x, out, n);
+      return scratch.worked(2 * n * element_);
+    }
+    alignas(double) std::byte one[sizeof(double)];
+    const auto each = [&](Flat flat, const std::byte* from) {
+      scratch.in_steps(n, 2 * element_, [&](int64_t first, int64_t count) {
+        flat(from + first * element_, one, nullptr, out + first * element_, count);
+      });
+    };
+    reduce_row(top_, x, one, n, element_, scratch);
+    each(subtract_, x);
+    if (!kLog) each(exp_, out);
+    reduce_row(total_, out, one, n, element_, scratch);
+    each(scale_, out);
+  }
+
+ private:
+  MapRow row_;
+  int64_t element_ = 0;
+  ReduceRow top_ = nullptr, total_ = nullptr;
+  Flat subtract_ = nullptr, exp_ = nullptr, scale_ = nullptr;
+};
+
+template <bool kLog>
 class Softmax final : public SameShape {
  public:
-  Softmax(const Binding& binding, MapRow row) : row_(row), axes_(axes_of(binding)) { in_place_ = 1; }
+  Softmax(const Binding& binding, const SoftmaxRow<kLog>& row) : row_(row), axes_(axes_of(binding)) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
@@ -147,18 +237,18 @@ class Softmax final : public SameShape {
     if (groups.is_single && groups.inner == 1) {
       for (int64_t lane = 0; lane < lanes; ++lane)
         for (int64_t k = 0; k < groups.kept; ++k)
-          row_(x.lane<std::byte>(lane) + k * row, out.lane<std::byte>(lane) + k * row, groups.reduced);
+          row_.run(x.lane<std::byte>(lane) + k * row, out.lane<std::byte>(lane) + k * row, groups.reduced, scratch);
       return {};
     }
     auto* rows = static_cast<std::byte*>(scratch.get(lanes * groups.kept * row));
-    gather_reduced(lanes, x, axes_, rows);
-    for (int64_t k = 0; k < lanes * groups.kept; ++k) row_(rows + k * row, rows + k * row, groups.reduced);
-    spread_reduced(lanes, rows, axes_, out);
+    gather_reduced(lanes, x, axes_, rows, scratch);
+    for (int64_t k = 0; k < lanes * groups.kept; ++k) row_.run(rows + k * row, rows + k * row, groups.reduced, scratch);
+    spread_reduced(lanes, rows, axes_, out, scratch);
     return {};
   }
 
  private:
-  MapRow row_;
+  SoftmaxRow<kLog> row_;
   uint64_t axes_;
 };
 
@@ -166,10 +256,10 @@ std::unique_ptr<Kernel> make_sum_to(const Binding& binding) {
   return Reducer(Reduction::Sum, binding).is_known() ? std::make_unique<SumTo>(binding) : nullptr;
 }
 
-template <MapRow (RowFunctions::*kTable)[kDTypes]>
+template <bool kLog>
 std::unique_ptr<Kernel> make_softmax(const Binding& binding) {
-  const MapRow row = (binding.isa.rows->*kTable)[static_cast<int>(binding.inputs[0].dtype)];
-  return row == nullptr ? nullptr : std::make_unique<Softmax>(binding, row);
+  const SoftmaxRow<kLog> row(binding);
+  return row.is_known() ? std::make_unique<Softmax<kLog>>(binding, row) : nullptr;
 }
 
 constexpr KernelRow kRows[] = {
@@ -181,8 +271,8 @@ constexpr KernelRow kRows[] = {
     {"all", forms::reduction, make_reduction<Reduction::All>},
     {"logsumexp", forms::reduction, make_reduction<Reduction::LogSumExp>},
     {"sum_to", forms::sum_to, make_sum_to},
-    {"softmax", forms::softmax, make_softmax<&RowFunctions::softmax>},
-    {"log_softmax", forms::softmax, make_softmax<&RowFunctions::log_softmax>},
+    {"softmax", forms::softmax, make_softmax<false>},
+    {"log_softmax", forms::softmax, make_softmax<true>},
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Along one axis, a result for each element or for each row of them: running sums, positions, orders.
+// Scans along one axis: cumsum, prod_others, sort and argsort, argmax and argmin.
 #include <algorithm>
-#include <numeric>
 
 #include "kernel/families.h"
 #include "kernel/sizes.h"
@@ -8,35 +7,40 @@
 namespace undertow {
 namespace {
 
-/// A scan of x into out, all of one lane.
+/// Scan one lane of x into out.
 using Scanning = void (*)(const void* x, void* out, const Line& line, bool flag, Scratch& scratch);
 
 template <class T>
-void cumsum(const void* source, void* target, const Line& line, bool, Scratch&) {
+void cumsum(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
   T* out = static_cast<T*>(target);
   for (int64_t k = 0; k < line.outer; ++k) {
-    for (int64_t i = 0; i < line.length * line.inner; ++i, ++x, ++out)
-      *out = i < line.inner ? *x : out[-line.inner] + *x;
+    scratch.in_steps(line.length * line.inner, 2 * sizeof(T), [&](int64_t first, int64_t count) {
+      for (int64_t i = first; i < first + count; ++i, ++x, ++out) *out = i < line.inner ? *x : out[-line.inner] + *x;
+    });
   }
 }
 
-/// Products from the front and from the back: no division, so zeros are right.
+/// Products from the front and from the back: without division, so zeros are handled.
 template <class T>
-void prod_others(const void* source, void* target, const Line& line, bool, Scratch&) {
+void prod_others(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
   T* out = static_cast<T*>(target);
   for (int64_t k = 0; k < line.outer; ++k, x += line.length * line.inner, out += line.length * line.inner) {
     for (int64_t column = 0; column < line.inner; ++column) {
       T before = 1, after = 1;
-      for (int64_t r = 0; r < line.length; ++r) {
-        out[r * line.inner + column] = before;
-        before *= x[r * line.inner + column];
-      }
-      for (int64_t r = line.length - 1; r >= 0; --r) {
-        out[r * line.inner + column] *= after;
-        after *= x[r * line.inner + column];
-      }
+      scratch.in_steps(line.length, 2 * sizeof(T), [&](int64_t first, int64_t count) {
+        for (int64_t r = first; r < first + count; ++r) {
+          out[r * line.inner + column] = before;
+          before *= x[r * line.inner + column];
+        }
+      });
+      scratch.in_steps(line.length, 3 * sizeof(T), [&](int64_t first, int64_t count) {
+        for (int64_t r = line.length - 1 - first; r > line.length - 1 - first - count; --r) {
+          out[r * line.inner + column] *= after;
+          after *= x[r * line.inner + column];
+        }
+      });
     }
   }
 }
@@ -46,58 +50,94 @@ bool is_before(T a, T b) {
   return a < b || (b != b && a == a);  // nan counts as largest
 }
 
+/// Sort a row, with as much room beside it: short runs first, then two of them into one until one is left. Where they
+/// are in the end, in the row or in the room.
+template <class Element, class Less>
+Element* merge_sort(Element* row, Element* room, int64_t length, Scratch& scratch, Less&& less) {
+  constexpr int64_t kRun = 1024;
+  scratch.in_steps((length + kRun - 1) / kRun, 16 * kRun * sizeof(Element), [&](int64_t first, int64_t count) {
+    for (int64_t k = first * kRun; k < (first + count) * kRun; k += kRun)
+      std::stable_sort(row + std::min(k, length), row + std::min(k + kRun, length), less);
+  });
+  for (int64_t run = kRun; run < length; run *= 2, std::swap(row, room)) {
+    for (int64_t k = 0; k < length; k += 2 * run) {
+      const Element *a = row + k, *b = row + std::min(k + run, length);
+      const Element *const a_end = b, *const b_end = row + std::min(k + 2 * run, length);
+      Element* out = room + k;
+      while (a < a_end && b < b_end) {  // so many elements that neither run can end before
+        const int64_t count = std::min({a_end - a, b_end - b, kRun});
+        for (int64_t n = 0; n < count; ++n) {
+          const bool takes_b = less(*b, *a);
+          *out++ = takes_b ? *b : *a;
+          a += !takes_b;
+          b += takes_b;
+        }
+        scratch.worked(4 * count * sizeof(Element));
+      }
+      std::copy(b, b_end, std::copy(a, a_end, out));
+    }
+  }
+  return row;
+}
+
+/// Sort each row along the axis: the elements that `first_order` names at first, put in order by their `key`.
+/// Descending means from the back, before and after: so equal elements keep their order.
+template <class Element, class Result, class FirstOrder, class Key>
+void sort_rows(Result* out, const Line& line, bool descending, Scratch& scratch, FirstOrder&& first_order, Key&& key) {
+  Element* row = static_cast<Element*>(scratch.get(2 * line.length * static_cast<int64_t>(sizeof(Element))));
+  for (int64_t k = 0; k < line.outer * line.inner; ++k) {
+    const int64_t start = line.start(k);
+    const auto each = [&](auto&& work) {
+      scratch.in_steps(line.length, 2 * sizeof(Element), [&](int64_t first, int64_t count) {
+        for (int64_t r = first; r < first + count; ++r) work(r, descending ? line.length - 1 - r : r);
+      });
+    };
+    each([&](int64_t r, int64_t from) { row[r] = first_order(start, from); });
+    const Element* sorted = merge_sort(row, row + line.length, line.length, scratch,
+                                       [&](Element a, Element b) { return is_before(key(start, a), key(start, b)); });
+    each([&](int64_t r, int64_t to) { out[start + to * line.inner] = sorted[r]; });
+  }
+}
+
 template <class T>
 void sort(const void* source, void* target, const Line& line, bool descending, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
-  T* out = static_cast<T*>(target);
-  T* row = static_cast<T*>(scratch.get(line.length * static_cast<int64_t>(sizeof(T))));
-  for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const int64_t start = k / line.inner * line.length * line.inner + k % line.inner;
-    for (int64_t r = 0; r < line.length; ++r) row[r] = x[start + r * line.inner];
-    std::stable_sort(row, row + line.length, is_before<T>);
-    if (descending) std::reverse(row, row + line.length);
-    for (int64_t r = 0; r < line.length; ++r) out[start + r * line.inner] = row[r];
-  }
+  sort_rows<T>(
+      static_cast<T*>(target), line, descending, scratch,
+      [&](int64_t start, int64_t r) { return x[start + r * line.inner]; }, [](int64_t, T value) { return value; });
 }
 
 template <class T>
 void argsort(const void* source, void* target, const Line& line, bool descending, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
-  int64_t* out = static_cast<int64_t*>(target);
-  int64_t* order = static_cast<int64_t*>(scratch.get(line.length * static_cast<int64_t>(sizeof(int64_t))));
-  for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const int64_t start = k / line.inner * line.length * line.inner + k % line.inner;
-    std::iota(order, order + line.length, 0);
-    if (descending) std::reverse(order, order + line.length);  // and again below: equal elements keep their order
-    std::stable_sort(order, order + line.length, [&](int64_t a, int64_t b) {
-      return is_before(x[start + a * line.inner], x[start + b * line.inner]);
-    });
-    if (descending) std::reverse(order, order + line.length);
-    for (int64_t r = 0; r < line.length; ++r) out[start + r * line.inner] = order[r];
-  }
+  sort_rows<int64_t>(
+      static_cast<int64_t*>(target), line, descending, scratch, [](int64_t, int64_t r) { return r; },
+      [&](int64_t start, int64_t r) { return x[start + r * line.inner]; });
 }
 
-/// The first place of the largest (or smallest) element; the first nan, where there is one.
+/// The index of the first largest (or smallest) element; of the first nan, if there is one.
 template <class T, bool kLargest>
-void position(const void* source, void* target, const Line& line, bool, Scratch&) {
+void position(const void* source, void* target, const Line& line, bool, Scratch& scratch) {
   const T* x = static_cast<const T*>(source);
   int64_t* out = static_cast<int64_t*>(target);
   for (int64_t k = 0; k < line.outer * line.inner; ++k) {
-    const T* row = x + k / line.inner * line.length * line.inner + k % line.inner;
+    const T* row = x + line.start(k);
     T best = row[0];
     int64_t at = 0;
-    for (int64_t r = 1; r < line.length && best == best; ++r) {
-      const T value = row[r * line.inner];
-      if (kLargest ? value > best || value != value : value < best || value != value) {
-        best = value;
-        at = r;
+    scratch.in_steps(line.length, sizeof(T), [&](int64_t first, int64_t count) {
+      for (int64_t r = first; r < first + count && best == best; ++r) {
+        const T value = row[r * line.inner];
+        if (kLargest ? value > best || value != value : value < best || value != value) {
+          best = value;
+          at = r;
+        }
       }
-    }
+    });
     out[k] = at;
   }
 }
 
-/// Which attribute says more than the axis, and what becomes of the axis.
+/// Which further attribute the operator has, and what becomes of the axis.
 enum class Kind : uint8_t { Plain, Sorted, Position };
 
 class AlongAxis final : public Kernel {
@@ -147,18 +187,17 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
   return scan == nullptr ? nullptr : std::make_unique<AlongAxis>(binding, scan, kKind);
 }
 
-#define UNDERTOW_SCAN(kind, f) make_scan<Kind::kind, f<int32_t>, f<int64_t>, f<float>, f<double>>
-#define UNDERTOW_POSITION(largest)                                                                            \
-  make_scan<Kind::Position, position<int32_t, largest>, position<int64_t, largest>, position<float, largest>, \
-            position<double, largest>>
+#define UNDERTOW_SCAN(kind, f, ...)                                                                   \
+  make_scan<Kind::kind, f<int32_t __VA_OPT__(, ) __VA_ARGS__>, f<int64_t __VA_OPT__(, ) __VA_ARGS__>, \
+            f<float __VA_OPT__(, ) __VA_ARGS__>, f<double __VA_OPT__(, ) __VA_ARGS__>>
 
 constexpr KernelRow kRows[] = {
     {"cumsum", forms::scan, UNDERTOW_SCAN(Plain, cumsum)},
     {"prod_others", forms::scan, UNDERTOW_SCAN(Plain, prod_others)},
     {"sort", forms::sort, UNDERTOW_SCAN(Sorted, sort)},
     {"argsort", forms::argsort, UNDERTOW_SCAN(Sorted, argsort)},
-    {"argmax", forms::position, UNDERTOW_POSITION(true)},
-    {"argmin", forms::position, UNDERTOW_POSITION(false)},
+    {"argmax", forms::position, UNDERTOW_SCAN(Position, position, true)},
+    {"argmin", forms::position, UNDERTOW_SCAN(Position, position, false)},
 };
 
 }  // namespace

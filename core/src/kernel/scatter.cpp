@@ -1,4 +1,4 @@
-// Adding into places: what slices and look-ups become backwards. Places that are named twice get both, in order.
+// Scatter-add: the gradients of slices and look-ups. An index that occurs twice gets both updates, in order.
 #include <cstring>
 
 #include "kernel/families.h"
@@ -9,49 +9,50 @@ namespace undertow {
 namespace {
 
 template <class T>
-Fault add_rows(int64_t lanes, const View* inputs, const View& out, int axis) {
+Fault add_rows(int64_t lanes, const View* inputs, const View& out, int axis, Scratch& scratch) {
   const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
   const int64_t length = x.shape[axis], outer = product(x.shape, 0, axis), count = indices.count();
   const int64_t inner = product(x.shape, axis + 1, x.rank);
   for (int64_t lane = 0; lane < lanes; ++lane) {
     T* to = out.lane<T>(lane);
     const T* from = updates.lane<T>(lane);
-    for (int64_t row = 0; row < outer; ++row, to += length * inner) {
-      for (int64_t n = 0; n < count; ++n, from += inner) {
-        const int64_t place = place_of(integer_at(indices, lane, n), length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
+    for (int64_t row = 0; row < outer; ++row, to += length * inner, from += count * inner) {
+      const auto add = [=](int64_t n, int64_t place) {
         T* target = to + place * inner;
-        for (int64_t i = 0; i < inner; ++i) target[i] += from[i];
-      }
+        const T* source = from + n * inner;
+        for (int64_t i = 0; i < inner; ++i) target[i] += source[i];
+      };
+      if (!each_place(scratch, count, inner * sizeof(T), indices, lane, 0, length, add))
+        return {Fault::Code::IndexOutOfRange, lane};
     }
   }
   return {};
 }
 
 template <class T>
-Fault add_elements(int64_t lanes, const View* inputs, const View& out, int axis) {
+Fault add_elements(int64_t lanes, const View* inputs, const View& out, int axis, Scratch& scratch) {
   const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
   const int64_t length = x.shape[axis], count = indices.shape[axis];
   const int64_t outer = product(x.shape, 0, axis), inner = product(x.shape, axis + 1, x.rank);
   for (int64_t lane = 0; lane < lanes; ++lane) {
     T* to = out.lane<T>(lane);
     const T* from = updates.lane<T>(lane);
-    for (int64_t row = 0; row < outer; ++row, to += length * inner) {
-      for (int64_t n = 0; n < count * inner; ++n) {
-        const int64_t place = place_of(integer_at(indices, lane, row * count * inner + n), length);
-        if (place < 0) return {Fault::Code::IndexOutOfRange, lane};
-        to[place * inner + n % inner] += *from++;
-      }
+    const int64_t all = count * inner;
+    for (int64_t row = 0; row < outer; ++row, to += length * inner, from += all) {
+      const int64_t first = row * all;
+      const auto add = [=](int64_t n, int64_t place) { to[place * inner + n % inner] += from[n]; };
+      if (!each_place(scratch, all, sizeof(T), indices, lane, first, length, add))
+        return {Fault::Code::IndexOutOfRange, lane};
     }
   }
   return {};
 }
 
-/// An update for a whole row of the axis, or, where there is one for each, for an element.
+/// Updates for whole rows along the axis (`kRows`), or for single elements.
 template <class T, bool kRows>
 class Adding final : public SameShape {
  public:
-  explicit Adding(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) { in_place_ = 1; }
+  explicit Adding(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
     const View &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
@@ -62,9 +63,9 @@ class Adding final : public SameShape {
     return fits ? SameShape::shape(inputs, outputs) : Fault{Fault::Code::ShapesDiffer, 0};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
-    copy_lanes(lanes, inputs[0], outputs[0]);
-    return (kRows ? add_rows<T> : add_elements<T>)(lanes, inputs, outputs[0], axis_);
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    copy_lanes(lanes, inputs[0], outputs[0], scratch);
+    return (kRows ? add_rows<T> : add_elements<T>)(lanes, inputs, outputs[0], axis_, scratch);
   }
 
  private:
@@ -87,9 +88,12 @@ class Unslice final : public OpenShape {
     return {};
   }
 
-  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch&) const override {
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const View &x = inputs[0], &out = outputs[0];
-    for (int64_t lane = 0; lane < lanes; ++lane) std::memset(out.lane<void>(lane), 0, static_cast<size_t>(out.bytes()));
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      scratch.in_steps(out.bytes(), 1, [&](int64_t first, int64_t count) {
+        std::memset(out.lane<std::byte>(lane) + first, 0, static_cast<size_t>(count));
+      });
     if (x.count() == 0) return {};
     Strides to(out);
     for (int axis = 0; axis < x.rank; ++axis) {
@@ -97,7 +101,7 @@ class Unslice final : public OpenShape {
       to.offset += part.start * to.steps[axis];
       to.steps[axis] *= part.step;
     }
-    copy_strided(lanes, x, Strides(x), out, to, sizes_of(x));
+    copy_strided(lanes, x, Strides(x), out, to, sizes_of(x), scratch);
     return {};
   }
 

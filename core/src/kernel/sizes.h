@@ -9,7 +9,7 @@
 
 namespace undertow {
 
-/// Do something with an unsigned integer of a size, to move values of any dtype: work(uint32_t{}).
+/// Call `work` with an unsigned integer of this size, to move values of any dtype: work(uint32_t{}).
 template <class Work>
 auto by_size(int64_t size, Work&& work) {
   return size == 1 ? work(uint8_t{}) : size == 4 ? work(uint32_t{}) : work(uint64_t{});
@@ -20,20 +20,20 @@ inline int64_t integer_at(const View& view, int64_t lane, int64_t n = 0) {
   return view.dtype == DType::I32 ? view.lane<int32_t>(lane)[n] : view.lane<int64_t>(lane)[n];
 }
 
-/// Axes that an attribute names, as bits.
+/// The axes in an attribute, as bits.
 inline uint64_t axes_of(const Binding& binding) {
   uint64_t axes = 0;
   for (int axis : binding.attrs.axes("axes")) axes |= uint64_t{1} << axis;
   return axes;
 }
 
-/// The shape that an attribute gives, with a size from the next of `sizes` for each None.
+/// The shape in an attribute, with the next of `sizes` in place of each None.
 Fault open_shape(const OptionalInts& shape, const View* sizes, Shape& out);
 
 /// Deciding operands of an operator whose open shape starts with operand `first`.
 uint64_t open_operands(const OptionalInts& shape, int first);
 
-/// A shape may not be too large for an array that is made at run time.
+/// Fault if a shape is too large for an array made at run time.
 Fault check_size(const Shape& shape);
 
 /// One axis of a slice: `count` elements from `start`, `step` apart.
@@ -44,7 +44,7 @@ struct Cut {
 /// Python's slice(start, stop, step).indices(length).
 Cut cut_of(std::optional<int64_t> start, std::optional<int64_t> stop, std::optional<int64_t> step, int64_t length);
 
-/// The slices of all axes, as attributes give them.
+/// The slices of all axes, from attributes.
 struct Cuts {
   OptionalInts starts, stops, steps;
 
@@ -53,7 +53,7 @@ struct Cuts {
   Cut of(int axis, int64_t length) const { return cut_of(starts[axis], stops[axis], steps[axis], length); }
 };
 
-/// The shape of x, with those of the indices in place of an axis.
+/// The shape of x with one axis replaced by the shape of the indices.
 inline Shape taken_shape(const View& x, const View& indices, int axis) {
   Shape out;
   for (int k = 0; k < axis; ++k) out.append(x.shape[k]);
@@ -66,6 +66,9 @@ inline Shape taken_shape(const View& x, const View& indices, int axis) {
 struct Line {
   int64_t outer, length, inner;
   Line(const View& x, int axis);
+
+  /// Where the k-th line along the axis begins; its elements are `inner` apart.
+  int64_t start(int64_t k) const { return k / inner * length * inner + k % inner; }
 };
 
 /// A kernel whose result has the shape of its first operand.
@@ -77,7 +80,7 @@ class SameShape : public Kernel {
   }
 };
 
-/// A kernel with an attribute for its shape; sizes that it leaves open are the operands after the first.
+/// A kernel whose result shape is an attribute; its open sizes are the operands after the first.
 class OpenShape : public Kernel {
  public:
   explicit OpenShape(const Binding& binding) : shape_(binding.attrs.optionals("shape")) {
@@ -93,10 +96,29 @@ class OpenShape : public Kernel {
   OptionalInts shape_;
 };
 
-/// A place counted from the front, or -1 where the axis has none of that number.
+/// An index counted from the front; -1 if it is out of range.
 inline int64_t place_of(int64_t index, int64_t length) {
   const int64_t place = index < 0 ? index + length : index;
   return place >= 0 && place < length ? place : -1;
+}
+
+/// For each of `count` indices, from one on: work(n, place on an axis of that length), each with so many bytes. False
+/// where there is no such place.
+template <class Work>
+[[gnu::always_inline]] inline bool each_place(Scratch& scratch, int64_t count, int64_t bytes, const View& indices,
+                                              int64_t lane, int64_t from, int64_t length, Work&& work) {
+  bool are_there = true;
+  scratch.in_steps(count, 2 * bytes + 8, [&](int64_t first, int64_t some) {
+    for (int64_t n = first; n < first + some; ++n) {
+      const int64_t place = place_of(integer_at(indices, lane, from + n), length);
+      if (place < 0) {
+        are_there = false;
+        return;
+      }
+      work(n, place);
+    }
+  });
+  return are_there;
 }
 
 /// The product of sizes[first..last).

@@ -21,9 +21,9 @@ void fill_run(const std::byte* source, std::byte* target, int64_t n) {
 }
 
 template <class T>
-void copy_all(const Walk<2>& walk, const void* source, void* target) {
+void copy_all(const Walk<2>& walk, const void* source, void* target, Scratch& scratch) {
   std::byte* pointers[2] = {static_cast<std::byte*>(const_cast<void*>(source)), static_cast<std::byte*>(target)};
-  walk.each_run(pointers, [](std::byte* const* at, const int64_t* strides, int64_t n) {
+  walk.each_run(pointers, scratch, 2 * sizeof(T), [](std::byte* const* at, const int64_t* strides, int64_t n) {
     constexpr int64_t element = sizeof(T);
     if (strides[1] == element && strides[0] == element)
       std::memcpy(at[1], at[0], n * element);
@@ -36,28 +36,25 @@ void copy_all(const Walk<2>& walk, const void* source, void* target) {
 
 }  // namespace
 
-void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element) {
-  by_size(element, [&](auto unit) { copy_all<decltype(unit)>(walk, source, target); });
+void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element, Scratch& scratch) {
+  by_size(element, [&](auto unit) { copy_all<decltype(unit)>(walk, source, target, scratch); });
 }
 
-void copy_lanes(int64_t lanes, const View& x, const View& out) {
-  const int64_t bytes = out.bytes();
+void copy_lanes(int64_t lanes, const View& x, const View& out, Scratch& scratch) {
   if (x.data == out.data) return;
-  if (x.stride == bytes && out.stride == bytes) {
-    std::memcpy(out.data, x.data, static_cast<size_t>(lanes * bytes));
-    return;
-  }
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    std::memcpy(out.lane<void>(lane), x.lane<void>(lane), static_cast<size_t>(bytes));
+  Walk<2> walk;
+  walk.axis(lanes, {x.stride, out.stride});
+  walk.axis(out.bytes(), {1, 1});
+  copy_walk(walk, x.data, out.data, 1, scratch);
 }
 
 void copy_strided(int64_t lanes, const View& x, const Strides& from, const View& out, const Strides& to,
-                  std::span<const int64_t> sizes) {
+                  std::span<const int64_t> sizes, Scratch& scratch) {
   Walk<2> walk;
   walk.axis(lanes, {x.stride, out.stride});
   for (size_t axis = 0; axis < sizes.size(); ++axis) walk.axis(sizes[axis], {from.steps[axis], to.steps[axis]});
   copy_walk(walk, static_cast<const std::byte*>(x.data) + from.offset, static_cast<std::byte*>(out.data) + to.offset,
-            size_of(x.dtype));
+            size_of(x.dtype), scratch);
 }
 
 }  // namespace undertow

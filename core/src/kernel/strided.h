@@ -5,15 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernel/sizes.h"
 #include "undertow/kernel.h"
 
 namespace undertow {
 
-/// N arrays walked together; axis 0 is the outermost. Axes that are one run in every array are merged.
+/// N arrays walked together; axis 0 is the outermost. Axes that are contiguous in every array are merged.
 template <int N>
 class Walk {
  public:
-  /// Add an axis inside of those that are there.
+  /// Add an axis inside the existing ones.
   void axis(int64_t size, const int64_t (&strides)[N]) {
     if (size == 1) return;
     if (rank_ > 0) {
@@ -30,9 +31,19 @@ class Walk {
     ++rank_;
   }
 
-  /// Call f(pointers, strides, size) for each run along the innermost axis.
+  /// Call f(pointers, strides, size) for each run along the innermost axis. `bytes` are those of an element, in all
+  /// arrays. A long walk is done in parts, with a look up after each.
   template <class F>
-  void each_run(std::byte* (&pointers)[N], F&& f) const {
+  void each_run(std::byte* (&pointers)[N], Scratch& scratch, int64_t bytes, F&& f) const {
+    const int64_t work = product(sizes_, 0, rank_) * bytes;
+    if (work > Scratch::kLook && rank_ > 0) return in_parts(pointers, scratch, bytes, f);
+    walk(pointers, f);
+    scratch.worked(work);
+  }
+
+ private:
+  template <class F>
+  [[gnu::noinline]] void walk(std::byte* (&pointers)[N], F& f) const {
     static constexpr int64_t still[N] = {};
     if (rank_ == 0) {
       f(pointers, still, int64_t{1});
@@ -55,13 +66,34 @@ class Walk {
     }
   }
 
- private:
+  /// Parts of the outermost axis that has few enough elements below each place, for each place of the axes around it.
+  template <class F>
+  [[gnu::noinline]] void in_parts(std::byte* (&pointers)[N], Scratch& scratch, int64_t bytes, F& f) const {
+    int cut = 0;
+    while (cut < rank_ - 1 && product(sizes_, cut + 1, rank_) * bytes > Scratch::kLook) ++cut;
+    Walk outer = *this, part = *this;
+    outer.rank_ = cut;
+    part.rank_ = rank_ - cut;
+    std::copy_n(sizes_ + cut, part.rank_, part.sizes_);
+    std::copy_n(&strides_[cut][0], part.rank_ * N, &part.strides_[0][0]);
+    const auto parts = [&](std::byte* const* from, const int64_t* strides, int64_t count) {
+      for (int64_t i = 0; i < count; ++i)
+        scratch.in_steps(sizes_[cut], product(sizes_, cut + 1, rank_) * bytes, [&](int64_t first, int64_t some) {
+          std::byte* at[N];
+          for (int k = 0; k < N; ++k) at[k] = from[k] + i * strides[k] + first * strides_[cut][k];
+          part.sizes_[0] = some;
+          part.walk(at, f);
+        });
+    };
+    outer.walk(pointers, parts);
+  }
+
   int rank_ = 0;
   int64_t sizes_[kMostAxes + 1];
   int64_t strides_[kMostAxes + 1][N];
 };
 
-/// Strides in bytes of an array that stands row by row without gaps.
+/// Strides in bytes of a contiguous, row-major array.
 inline void dense_strides(const int64_t* shape, int rank, int64_t element, int64_t* strides) {
   for (int axis = rank - 1; axis >= 0; --axis) {
     strides[axis] = element;
@@ -69,7 +101,7 @@ inline void dense_strides(const int64_t* shape, int rank, int64_t element, int64
   }
 }
 
-/// Strides with which an operand is read along the axes of what it is broadcast to.
+/// Strides of an operand along the axes of the shape that it is broadcast to.
 inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
   int64_t step = size_of(view.dtype);
   const int front = rank - view.rank;
@@ -80,14 +112,13 @@ inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
   }
 }
 
-/// Copy what a walk over (source, target) meets, elements of `element` bytes.
-void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element);
+/// Copy along a walk over (source, target), elements of `element` bytes.
+void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element, Scratch& scratch);
 
-/// Copy lanes as they are, unless they are where they should be.
-void copy_lanes(int64_t lanes, const View& x, const View& out);
+/// Copy lanes, unless source and target are the same.
+void copy_lanes(int64_t lanes, const View& x, const View& out, Scratch& scratch);
 
-/// Where elements stand along each axis: so many bytes behind the first, so many from one to the next. Rows without
-/// gaps, unless somebody changes that.
+/// Offset and stride in bytes along each axis; contiguous and row-major, unless changed.
 struct Strides {
   int64_t offset = 0, steps[kMostAxes];
 
@@ -97,8 +128,8 @@ struct Strides {
 
 inline std::span<const int64_t> sizes_of(const View& view) { return {view.shape, static_cast<size_t>(view.rank)}; }
 
-/// Copy lanes of x, from some places, to some places of out: so many elements along each axis.
+/// Copy a block of each lane of x to a block of out, of the given size along each axis.
 void copy_strided(int64_t lanes, const View& x, const Strides& from, const View& out, const Strides& to,
-                  std::span<const int64_t> sizes);
+                  std::span<const int64_t> sizes, Scratch& scratch);
 
 }  // namespace undertow

@@ -1,4 +1,4 @@
-// Branches: lanes are divided, and their results put together again.
+// Branches: lanes are divided, and their results merged.
 #include "lockstep/run.h"
 #include "undertow/isa.h"
 
@@ -43,7 +43,8 @@ void Lockstep::divide(Table& table, const BranchItem& item, Sides& sides) {
     sides.count[values[0] != 0 ? 0 : 1] = table.lanes;
     return;
   }
-  for (std::vector<int32_t>& index : space_.index) index.resize(z(table.lanes) + 16);  // whole vectors are written
+  for (std::vector<int32_t>& index : space_.index)
+    index.resize(z(table.lanes) + 16);  // room for a whole vector at the end
   const int64_t there = functions().lanes->divide(values, table.lanes, space_.index[0].data(), space_.index[1].data());
   sides.count[0] = there;
   sides.count[1] = table.lanes - there;
@@ -74,7 +75,7 @@ void Lockstep::leave_branch(Table& table, const BranchItem& item) {
       }
     }
   }
-  if (table.visits == 1 && item.is_last && table.region->kind != Region::Kind::Loop) {  // a loop looks at it once more
+  if (table.visits == 1 && item.is_last && table.region->kind != Region::Kind::Loop) {  // a loop reads it once more
     for (int side = 0; side < 2; ++side) {
       if (sides.table[side] != nullptr) tables_.end(sides.table[side]);
       tables_.pool.drop(sides.index[side]);

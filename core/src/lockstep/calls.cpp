@@ -1,4 +1,4 @@
-// What calls hand over and bring back, and the entries that they make.
+// Arguments and results of calls, and the entries that they make.
 #include <algorithm>
 
 #include "lockstep/run.h"
@@ -71,14 +71,14 @@ void Lockstep::back(Invocation& invocation) {
   if (is_over) space_.invocations.give(&invocation);
 }
 
-/// What the lanes of a table are given in a phase.
+/// Write the arguments of a phase to the table of a function.
 void Lockstep::hand_over(Table& table, std::span<const Piece> pieces, int32_t phase) {
   const std::vector<int32_t>& params = table.region->params[z(phase)];
   for (size_t k = 0; k < params.size(); ++k)
     if (params[k] != kNoSlot) hand_over(table, params[k], pieces, k);
 }
 
-/// An argument of some calls, side by side.
+/// One argument, joined from several calls.
 void Lockstep::hand_over(Table& table, int32_t slot, std::span<const Piece> pieces, size_t argument) {
   const Slot& to = table.region->slots[z(slot)];
   const auto given = [&](const Piece& piece) { return piece.part->arguments[argument].from(piece.from); };
@@ -91,7 +91,7 @@ void Lockstep::hand_over(Table& table, int32_t slot, std::span<const Piece> piec
     bool is_shared = pieces.size() == 1;
     const bool is_one = column.stride == 0, are_siblings = z(first.step) == pieces.size();
     if (!is_shared && !to.is_dynamic && (is_one || are_siblings)) {
-      const int64_t next = is_one ? 0 : to.bytes;  // of siblings, in the rows of one column
+      const int64_t next = is_one ? 0 : to.bytes;  // for siblings, whose arguments are parts of the rows of one column
       is_shared = column.stride == first.step * next;
       for (const Piece& piece : pieces) {
         const Column other = given(piece);
@@ -155,7 +155,7 @@ void Lockstep::make_entries(Table& table, const CallItem& item) {
   }
 }
 
-/// Lanes of a table inside another: they are below the same entries.
+/// A table inside another: its lanes are below the same entries.
 void Lockstep::inherit(Table& table, const Table& from, const int32_t* index) {
   if (from.entry != nullptr || from.entries == nullptr) {
     table.entry = from.entry;
@@ -176,7 +176,7 @@ void Lockstep::deliver(const Piece& piece, int32_t phase) {
     if (piece.child->columns[from].data == nullptr) throw Stop{Stop::Kind::Internal};
     const Column column = piece.child->columns[from].from(piece.at, piece.step);
     const Slot& slot = body.slots[z(from)];
-    // Arrays stay where they are; small values are copied, or they would keep all that is small in that table.
+    // Arrays are referenced; small values are copied, since a reference would keep that table's whole block alive.
     if (piece.count == part.lanes && ((piece.at == 0 && piece.step == 1) || slot.offset < 0))
       caller.take(part, k, slot, column);
     else

@@ -1,14 +1,14 @@
-// Steps that wait for those of other tables.
+// Deferred steps: they wait, to run with those of other tables.
 #include "lockstep/run.h"
 
 namespace undertow::lockstep {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 23;  // of rows that wait for one thing
+constexpr int64_t kMostBytes = int64_t{1} << 23;  // of the rows that wait for one step
 
 }  // namespace
 
-/// Run the operators of a stage, or keep some of them for later: true where the fiber waits for these.
+/// Run the operators of a stage, or defer some of them; true if the fiber must wait for these.
 bool Lockstep::defer(Fiber* self, const Stage& stage) {
   Table& table = *self->table;
   const Deferral* deferral = stage.deferral < 0 ? nullptr : &plan_.deferrals[z(stage.deferral)];
@@ -35,14 +35,14 @@ bool Lockstep::defer(Fiber* self, const Stage& stage) {
   deferred_lanes_[z(deferral->kind)] += table.lanes;
   if (waiting.bytes >= kMostBytes) {
     if (deferral->is_held())
-      is_full_ = true;  // when this fiber has been left
+      is_full_ = true;  // they run once this fiber has been suspended
     else
       run_deferred(deferral->kind);
   }
   return deferral->is_held();
 }
 
-/// Run all that waits in one way.
+/// Run all deferred steps of one kind.
 void Lockstep::run_deferred(DeferredKind kind) {
   const Table* before = at_;
   deferred_lanes_[z(kind)] = 0;
@@ -71,7 +71,7 @@ void Lockstep::run_together(const Deferral& deferral, DeferredRows& waiting) {
     return;
   }
   Table* joint = waiting.join(tables_, plan_, deferral);
-  const bool are_there = deferral.kind != DeferredKind::Kept;  // those whose rows these are
+  const bool are_there = deferral.kind != DeferredKind::Kept;  // do the tables of these rows still exist?
   at_ = are_there ? joint : nullptr;
   calling_ = {};
   if (are_there) {

@@ -1,4 +1,4 @@
-// Fibers: a table on its way through the stages of its program.
+// Fibers: each runs the stages of a program for one table.
 #include "lockstep/run.h"
 #include "plan/items.h"
 
@@ -11,7 +11,7 @@ Fiber* Lockstep::fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* par
   return made;
 }
 
-/// Something that a fiber entered is over.
+/// An item that a fiber entered has returned.
 void Lockstep::come_back(Wave& wave, Fiber* waiter) {
   if (--waiter->pending == 0) {
     complete(*waiter);
@@ -20,7 +20,7 @@ void Lockstep::come_back(Wave& wave, Fiber* waiter) {
   }
 }
 
-/// Run a fiber until it waits, or is over.
+/// Run a fiber until it waits or ends.
 void Lockstep::advance(Wave& wave, Fiber* self) {
   Table& table = *self->table;
   for (;;) {
@@ -45,7 +45,7 @@ void Lockstep::advance(Wave& wave, Fiber* self) {
   }
 }
 
-/// A fiber is at its end.
+/// A fiber has ended.
 void Lockstep::over(Wave& wave, Fiber* self) {
   Fiber* waiter = self->parent;
   if (self->kind == Fiber::Kind::Loop && go_round(wave, self)) return;
@@ -53,12 +53,12 @@ void Lockstep::over(Wave& wave, Fiber* self) {
   if (waiter != nullptr) come_back(wave, waiter);
 }
 
-/// Items of a straight run, in order. Where there are many lanes, operators in a row go through them piece by piece.
+/// Run the items of a straight run, in order; if there are many lanes, consecutive operators as a series.
 void Lockstep::straight(Table& table, std::span<const Item> items) {
   constexpr int64_t kFewLanes = 64;
   if (table.lanes < kFewLanes || !table.region->has_arrays || options_.check_finite || items.size() < 2)
     return straight_in_order(table, items);
-  std::vector<Item>& collects = space_.collects;  // those that nothing here waits for
+  std::vector<Item>& collects = space_.collects;  // run after the series: nothing here depends on them
   collects.clear();
   for (const Item& item : items) {
     clock_.to(item.kind);
@@ -95,7 +95,7 @@ void Lockstep::enter(Wave& wave, Fiber* self, const Item& item) {
   }
 }
 
-/// What was entered together has come back: bring the results where they belong.
+/// All items entered together have returned: write their results.
 void Lockstep::complete(const Fiber& self) {
   const Stage& stage = self.program->stages[self.stage];
   for (const Item& item : stage.entered) {

@@ -1,4 +1,4 @@
-// Loops: lanes go round until they leave.
+// Loops: lanes iterate until they exit.
 #include "lockstep/run.h"
 #include "run/waves.h"
 
@@ -25,7 +25,7 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
   wave.ready.push_back(made);
 }
 
-/// An iteration is over: lanes that are done leave, the others begin the next. Are there any?
+/// An iteration has ended: some lanes exit, the others begin the next iteration. Are there any?
 bool Lockstep::go_round(Wave& wave, Fiber* self) {
   clock_.to(Step::Loop);
   operators_.position = {-1, self->loop->site};

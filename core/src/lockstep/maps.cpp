@@ -1,4 +1,4 @@
-// Maps: the elements of arrays as lanes, and the results of lanes as arrays.
+// Maps: elements of arrays become lanes, and results of lanes become arrays.
 #include "lockstep/run.h"
 #include "memory/lanes.h"
 
@@ -43,7 +43,7 @@ void Lockstep::enter_map(Wave& wave, Fiber* self, const MapItem& item) {
   wave.ready.push_back(fiber(Fiber::Kind::Map, inner, item.phase, self));
 }
 
-/// The elements of an array as a value of each lane.
+/// Distribute the elements of an array over the lanes.
 void Lockstep::spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer) {
   const Slot& from = tables_.slot(*table.region, transfer.from);
   const Slot& to = inner.region->slots[z(transfer.to)];

@@ -1,4 +1,4 @@
-// Where a run in lockstep is.
+// Tags: where a lockstep run is.
 #include "lockstep/run.h"
 
 #include "run/waves.h"

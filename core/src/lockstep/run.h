@@ -1,9 +1,9 @@
 // The lockstep schedule: waves of lanes go through the stages of their regions together.
 //
-// A fiber is one table on its way through the program of one phase. All fibers of a wave run until each of them waits
-// for calls; then all calls into one group of functions, whatever table and site they come from, become one invocation.
-// Where that is run in lockstep too, its lanes are the next wave, chunk by chunk if they are many. The stack of waves
-// is a list on the heap: depth is the user's.
+// A fiber runs the program of one phase for one table. All fibers of a wave run until each of them waits for calls;
+// then all calls into one group of functions, from whatever table and site, become one invocation. If that runs in
+// lockstep too, its lanes are the next wave, chunk by chunk if they are many. The stack of waves is on the heap, since
+// depth is up to the user.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +34,10 @@ struct Fiber {
   const Program* program;
   int32_t phase;
   size_t stage = 0;
-  int64_t pending = 0;      ///< what it entered and has not come back
+  int64_t pending = 0;      ///< items that it entered and that have not returned
   Fiber* parent = nullptr;  ///< waits for it
   const LoopItem* loop = nullptr;
-  bool is_past = false;  ///< the straight run of its stage has been run for it, with that of others
+  bool is_past = false;  ///< the straight run of its stage has been done, in a joint run
 };
 
 /// A call that a fiber waits for.
@@ -55,9 +55,9 @@ struct Span {
 struct Piece : Span {
   Table* child;
   int64_t at;    ///< first lane of the child
-  int64_t step;  ///< from there to the next: siblings stand between each other, so many
+  int64_t step;  ///< from one lane to the next: the number of siblings, whose lanes are interleaved
 
-  /// The lane of the part that a lane of the child is called by; -1: none of this piece.
+  /// The lane of the part that calls a lane of the child; -1: not of this piece.
   int64_t caller_of(const Table* table, int64_t lane) const {
     const int64_t behind = lane - at;
     return table == child && behind >= 0 && behind < count * step && behind % step == 0 ? from + behind / step : -1;
@@ -66,31 +66,31 @@ struct Piece : Span {
 
 }  // namespace lockstep
 
-/// Activations that run together, from when they are called until their last phase has ended.
+/// Activations that run together, from their call until their last phase has ended.
 struct Chunk {
   const Invocation* invocation;
   std::vector<Table*> roots;            ///< one for each function
-  std::vector<lockstep::Piece> pieces;  ///< those of the first root, then those of the next
+  std::vector<lockstep::Piece> pieces;  ///< in the order of the roots
   int64_t lanes = 0;
   Chunk* before = nullptr;  ///< of the same invocation; the last one is its handle
 };
 
 namespace lockstep {
 
-/// An invocation under way: how far it has come, and what the chunk that runs now is at.
+/// An active invocation: its progress, and the state of the chunk that runs.
 struct Wave {
   Invocation* invocation = nullptr;
   Progress progress;
-  Chunk* resumed = nullptr;  ///< of a later phase: the next to be resumed
-  Chunk* chunk = nullptr;    ///< the one that runs now
+  Chunk* resumed = nullptr;  ///< in a later phase: the next to be resumed
+  Chunk* chunk = nullptr;    ///< the one that is running
   std::vector<Fiber*> ready;
   std::vector<Request*> calls;
   std::vector<Invocation*> entered;  ///< to be entered
   std::vector<Invocation*> asked;    ///< to be resumed: all their lanes have asked for it
-  size_t waiting = 0;                ///< parts that have asked and not come back
+  size_t waiting = 0;                ///< parts that have asked for a phase and not returned
 };
 
-/// What waves need besides tables.
+/// What waves need besides tables; kept for the next run.
 struct WaveSpace {
   Store<Chunk> chunks;
   Store<Fiber> fibers;
@@ -116,11 +116,11 @@ class Lockstep final : public TableRunner {
   void resume(Invocation& invocation) override;
   void step() override;
 
-  // run.cpp: where it is
+  // run.cpp: tags
   Place where(std::vector<Label>& labels) const override;
   Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override;
 
-  // calls.cpp: what calls bring back
+  // calls.cpp: results of calls
   void back(Invocation& invocation) override;
 
  private:
@@ -146,7 +146,7 @@ class Lockstep final : public TableRunner {
   void resume_chunk(Wave& wave);
   void finish_chunk(Wave& wave);
 
-  // calls.cpp: what calls hand over and bring back, and the entries that they make
+  // calls.cpp: arguments and results of calls, and the entries that they make
   void call(Wave& wave, Fiber* self, const CallItem& item);
   void ask(Wave& wave, Fiber* self, const CallItem& item);
   void make_invocations(Wave& wave);
@@ -164,7 +164,7 @@ class Lockstep final : public TableRunner {
   void inherit(Table& table, const Table& from, const int32_t* index);
   void deliver(const Piece& piece, int32_t phase);
 
-  // fibers.cpp: fibers: a table on its way through the stages of its program
+  // fibers.cpp: running the stages of a program
   Fiber* fiber(Fiber::Kind kind, Table* table, int32_t phase, Fiber* parent);
   void come_back(Wave& wave, Fiber* waiter);
   void advance(Wave& wave, Fiber* self);
@@ -174,31 +174,31 @@ class Lockstep final : public TableRunner {
   void enter(Wave& wave, Fiber* self, const Item& item);
   void complete(const Fiber& self);
 
-  // deferred.cpp: steps that wait for those of other tables
+  // deferred.cpp: deferred steps
   bool defer(Fiber* self, const Stage& stage);
   void run_deferred(DeferredKind kind);
   void run_together(const Deferral& deferral, DeferredRows& waiting);
 
-  // branches.cpp: branches: lanes are divided, and their results put together again
+  // branches.cpp: dividing lanes, and merging their results
   void enter_branch(Wave& wave, Fiber* self, const BranchItem& item);
   void divide(Table& table, const BranchItem& item, Sides& sides);
   void leave_branch(Table& table, const BranchItem& item);
 
-  // loops.cpp: loops: lanes go round until they leave
+  // loops.cpp: iterations
   void enter_loop(Wave& wave, Fiber* self, const LoopItem& item);
   bool go_round(Wave& wave, Fiber* self);
 
-  // maps.cpp: maps: the elements of arrays as lanes, and the results of lanes as arrays
+  // maps.cpp: elements of arrays as lanes, and results of lanes as arrays
   void enter_map(Wave& wave, Fiber* self, const MapItem& item);
   void spread(Table& table, Table& inner, const MapItem& item, const Transfer& transfer);
   void leave_map(Table& table, const MapItem& item);
 
-  const Table* at_ = nullptr;  ///< where the run is, for tags; null: where lanes are called
-  Place calling_;              ///< there
+  const Table* at_ = nullptr;  ///< the table that runs, for tags; null: lanes are being called
+  Place calling_;              ///< the first of these lanes
   WaveSpace& space_;
-  size_t deep_ = 0;                    ///< so many of its waves are on the stack
-  std::vector<DeferredRows> waiting_;  ///< for each of the plan's deferrals
-  int64_t deferred_lanes_[4] = {};     ///< that wait, by kind
+  size_t deep_ = 0;                    ///< waves on the stack
+  std::vector<DeferredRows> waiting_;  ///< by deferral of the plan
+  int64_t deferred_lanes_[4] = {};     ///< waiting lanes, by kind
   bool is_full_ = false;               ///< are there too many held rows to wait for more?
   const Table* joint_ = nullptr;       ///< rows of several tables, while they run together
   const DeferredRows::Part* joint_parts_ = nullptr;

@@ -1,4 +1,4 @@
-// Waves: the lanes of an invocation, chunk by chunk; what runs next.
+// Waves: the lanes of an invocation, chunk by chunk, and what runs next.
 #include "run/waves.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ void Lockstep::enter(Invocation& invocation) {
   run_chunk(wave);
 }
 
-/// Arguments go to all chunks at once, so that what held them is free while the first of them runs.
+/// Hand the arguments of a later phase to all chunks at once, so that the caller's columns are free while the first
+/// runs.
 void Lockstep::resume(Invocation& invocation) {
   Wave& wave = push(invocation);
   wave.resumed = static_cast<Chunk*>(invocation.handle);
@@ -61,13 +62,13 @@ void Lockstep::step() {
   } else if (has_deferred(DeferredKind::Held)) {
     run_deferred(DeferredKind::Held);
   } else if (wave.waiting > 0) {
-    throw Stop{Stop::Kind::Internal};  // a phase was asked for by some lanes of an invocation and not by others
+    throw Stop{Stop::Kind::Internal};  // only some lanes of the invocation have asked for the phase
   } else {
     finish_chunk(wave);
   }
 }
 
-/// Begin the next chunk of an invocation; where there is none, it is over.
+/// Begin the next chunk of an invocation; if there is none, the phase ends.
 void Lockstep::run_chunk(Wave& wave) {
   Invocation& invocation = *wave.invocation;
   run_.poll.tick();
@@ -82,7 +83,7 @@ void Lockstep::run_chunk(Wave& wave) {
   }
 }
 
-/// How many lanes of which part run next: as many as a wave may have.
+/// The spans of lanes that run next: as many lanes as a wave may have.
 void Lockstep::cut(Wave& wave, Chunk& chunk) {
   const Invocation& invocation = *wave.invocation;
   Progress& progress = wave.progress;
@@ -122,7 +123,8 @@ void Lockstep::start_chunk(Wave& wave) {
   calling_ = {spans[0].part, spans[0].from};
   operators_.position = {-1, spans[0].part->item->site};
   const auto body = [](const Span& span) { return span.part->item->body; };
-  if (!std::ranges::is_sorted(spans, {}, body)) std::ranges::stable_sort(spans, {}, body);  // which takes memory
+  if (!std::ranges::is_sorted(spans, {}, body))
+    std::ranges::stable_sort(spans, {}, body);  // only if needed: the sort allocates
   run_.deepen(invocation.depth, {spans[0].part, spans[0].from});
   wave.chunk = chunk;
   invocation.handle = chunk;
@@ -147,7 +149,7 @@ void Lockstep::start_root(Wave& wave, Table& table) {
   tell(table, phase);
 }
 
-/// How many spans, from the first of these on, are the same lanes of all calls of one family; else 1.
+/// If the next spans are the same lanes of all calls of one family: how many there are; else 1.
 size_t Lockstep::siblings_in(std::span<const Span> spans) {
   const CallItem& item = *spans[0].part->item;
   const auto siblings = z(item.siblings);
@@ -159,7 +161,7 @@ size_t Lockstep::siblings_in(std::span<const Span> spans) {
   return std::ranges::all_of(spans.first(siblings), is_one) ? siblings : 1;
 }
 
-/// The table of the lanes of a chunk that enter one function, with what they are given.
+/// Make the table of the lanes of a chunk that enter one function, with their arguments.
 Table* Lockstep::make_root(Chunk& chunk, std::span<const Span> spans) {
   const int32_t number = spans[0].part->item->body;
   const Region& body = plan_.regions[z(number)];
@@ -186,14 +188,14 @@ Table* Lockstep::make_root(Chunk& chunk, std::span<const Span> spans) {
   return table;
 }
 
-/// How many lanes a chunk may have, so that what is below it finds room too. A quarter of what there is goes to wide
-/// waves, each taking a part of what is left of that; the rest is for depth, where lanes go down one by one. What
-/// later phases need stays anyway, however few lanes run at once.
+/// How many lanes a chunk may have, so that memory is left for the waves below it. A quarter of all memory is for wide
+/// waves, each taking a share of what is left of it; the rest is for deep recursion, where lanes descend one by one.
+/// Values for later phases are kept in any case, however few lanes run at once.
 int64_t Lockstep::width_now(const Invocation& invocation) const {
   int64_t width = options_.width;
   if (invocation.visits > 1) return width;
   const int64_t frames = tables_.frames - base_frames_, bytes = tables_.pool.live() - base_bytes_;
-  int64_t own = 0;  // what an entry holds for a lane alone
+  int64_t own = 0;  // bytes that an entry holds for a lane alone
   for (const Part* part : invocation.parts) own = std::max(own, part->entry_bytes);
   width = std::min(width, ((options_.frames - base_frames_) / 4 - frames) / 8);
   const int64_t lane = std::max(plan_.lane_bytes[z(invocation.group)] + own, frames > 0 ? bytes / frames : 0);

@@ -13,11 +13,11 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kRoom = int64_t{1} << 36;  // addresses; memory is only what was written to
-constexpr int64_t kPage = int64_t{1} << 21;  // bytes: opening costs as much as there are pages, so they are huge ones
-constexpr int64_t kFew = 8 * kPage;          // that stay while nothing runs
+constexpr int64_t kRoom = int64_t{1} << 36;  // bytes of address space; only pages that are written take memory
+constexpr int64_t kPage = int64_t{1} << 21;  // bytes: mprotect costs time for each page, so pages are huge
+constexpr int64_t kFew = 8 * kPage;          // bytes kept while nothing runs
 
-/// One range of addresses, so that one call of the system opens or closes all of it.
+/// One range of addresses, so that one mprotect opens or closes all of it.
 class Arena {
  public:
   std::byte* take(int64_t bytes) {
@@ -26,7 +26,7 @@ class Arena {
       void* made = mmap(nullptr, kRoom + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (made == MAP_FAILED) throw OverLimit{OverLimit::Kind::OutOfMemory};
       first_ = static_cast<std::byte*>(made) + (kPage - reinterpret_cast<intptr_t>(made) % kPage);
-      madvise(first_, kRoom, MADV_HUGEPAGE);  // where there are none, it only takes longer
+      madvise(first_, kRoom, MADV_HUGEPAGE);  // without huge pages it is only slower
     }
     std::vector<std::byte*>& free = free_[bytes];
     std::byte* data;
@@ -50,7 +50,7 @@ class Arena {
     const std::lock_guard lock(mutex_);
     free_[bytes].push_back(data);
     if (--blocks_ > 0) return;
-    free_.clear();  // nothing is left: the next run begins anew, with few pages
+    free_.clear();  // no block is in use: start over at the first page
     used_ = 0;
     if (grown_ <= kFew) return;
     protect(PROT_NONE);
@@ -73,16 +73,16 @@ class Arena {
     if (grown_ > 0 && mprotect(first_, static_cast<size_t>(grown_), how) != 0) std::abort();
   }
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all below
   std::byte* first_ = nullptr;
   int64_t used_ = 0, grown_ = 0;  ///< bytes
-  int64_t open_ = 0;              ///< how often
+  int64_t open_ = 0;              ///< number of Access objects
   int64_t blocks_ = 0;            ///< in use
   std::map<int64_t, std::vector<std::byte*>> free_;
 };
 
 Arena& arena() {
-  static Arena& made = *new Arena;  // for ever: runs may go on while the process ends
+  static Arena& made = *new Arena;  // never destroyed: runs may outlive the static objects
   return made;
 }
 

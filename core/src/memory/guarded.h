@@ -1,4 +1,4 @@
-// Guarded memory: what of it the host touches without Access is a segmentation fault. For tests.
+// Guarded memory, for tests: the host faults (SIGSEGV) if it touches it without holding an Access.
 #pragma once
 
 #include <cstddef>

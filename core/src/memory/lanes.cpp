@@ -38,7 +38,7 @@ void move(T* to, int64_t to_stride, const std::byte* from, int64_t stride, int64
   }
 }
 
-/// Do something with values of so many bytes as numbers; false where they are no numbers.
+/// Call `work` with values of 1, 4 or 8 bytes as unsigned integers; false for other sizes.
 template <class Work>
 bool as_numbers(std::byte* to, int64_t bytes, Work&& work) {
   if (bytes == 1)

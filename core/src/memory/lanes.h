@@ -1,5 +1,5 @@
-// What is done with the bytes of columns outside of kernels. Nothing else copies or fills them, so that they may live
-// elsewhere than in memory of the host. All works on batches: access is asked for once, however many lanes there are.
+// Copying and filling the bytes of columns. Besides kernels, nothing else touches them, so that they may live outside
+// the host's memory. All functions work on batches: access is acquired once, however many lanes there are.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace undertow::lanes {
 
-/// Value k goes from `from(k)` to `to(k)`. Of most values there are as many bytes as a register has.
+/// Copy value k from `from(k)` to `to(k)`. Most values fit a register, so these sizes have loops of their own.
 template <class To, class From>
 void each(int64_t count, int64_t bytes, To&& to, From&& from) {
   const Access access;
@@ -29,13 +29,12 @@ void each(int64_t count, int64_t bytes, To&& to, From&& from) {
   }
 }
 
-/// Values that stand anywhere, side by side.
+/// Copy values from anywhere, packed.
 template <class From>
 void join(std::byte* to, int64_t count, int64_t bytes, From&& from) {
   each(count, bytes, [=](int64_t k) { return to + k * bytes; }, from);
 }
 
-/// A run of bytes.
 inline void copy(void* to, const void* from, int64_t bytes) {
   if (bytes == 0) return;
   const Access access;
@@ -48,25 +47,25 @@ inline void zero(void* to, int64_t bytes) {
   std::memset(to, 0, z(bytes));
 }
 
-/// Those that `index` names, side by side.
+/// Copy the values at `index`, packed.
 void gather(std::byte* to, const std::byte* from, int64_t stride, const int32_t* index, int64_t count, int64_t bytes);
 
-/// Each to its place of what stands side by side.
+/// Copy values to the places in `places` of a packed array.
 void scatter(std::byte* to, const int32_t* places, const std::byte* from, int64_t stride, int64_t count, int64_t bytes);
 
-/// From one stride to another; where the first is 0, one value fills them.
+/// Copy from one stride to another; source stride 0 fills with one value.
 void move(std::byte* to, int64_t to_stride, const std::byte* from, int64_t stride, int64_t count, int64_t bytes);
 
-/// The values of 4 or 8 bytes of the lanes that take one side of a branch; `pred` is the host's.
+/// Compress: copy the values (4 or 8 bytes) of the lanes that take one side of a branch; `pred` is in host memory.
 void part(std::byte* to, const uint8_t* pred, bool is_yes, int64_t count, const std::byte* from, int64_t bytes);
 
-/// The values of both sides, each for its lanes: side by side, or one for all where the stride is 0.
+/// Merge the packed values of both sides of a branch into lane order; a side with stride 0 has one value for all.
 void meet(std::byte* to, const uint8_t* pred, int64_t count, const std::byte* yes, int64_t yes_stride,
           const std::byte* no, int64_t no_stride, int64_t bytes);
 
-// Single values. Who calls these has access, or they are the host's.
+// Single values. The caller holds an Access, or the memory is the host's.
 
-/// A number of a lane in a cell of 8 bytes, and back.
+/// A scalar of `bytes` bytes as a cell of 8, and back.
 inline uint64_t cell_at(const void* from, int64_t bytes) {
   uint64_t cell = 0;
   std::memcpy(&cell, from, z(bytes));
@@ -75,7 +74,7 @@ inline uint64_t cell_at(const void* from, int64_t bytes) {
 
 inline void put_cell(void* to, uint64_t cell, int64_t bytes) { std::memcpy(to, &cell, z(bytes)); }
 
-/// A value of a few bytes.
+/// A small value.
 inline void copy_few(std::byte* to, const std::byte* from, int64_t bytes) {
   switch (bytes) {
     case 1: std::memcpy(to, from, 1); return;

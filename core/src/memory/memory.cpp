@@ -1,5 +1,6 @@
 #include "undertow/memory.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <mutex>
@@ -13,8 +14,8 @@ namespace undertow {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 46;  // of a block: more than any machine has
-constexpr int64_t kLarge = int64_t{1} << 26;      // blocks that are not kept: the system has better use for them
-constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes that are kept while nothing runs
+constexpr int64_t kLarge = int64_t{1} << 26;      // bytes of a block that goes back to the system when it is dropped
+constexpr int64_t kMostSpare = int64_t{1} << 28;  // bytes kept while nothing runs
 
 void free_block(Block* block) {
   if (block->is_away()) give_guarded(block->data(), block->size);
@@ -30,22 +31,93 @@ Block* new_block(int64_t size, int64_t behind) {
 }
 
 constexpr size_t kMostSets = 64;
+constexpr int64_t kFewBytes = int64_t{1} << 20;  // not worth giving back
 
-/// What is kept while nothing runs: the blocks that each run, or each thread of one, has left. Nobody waits for it: who
-/// finds it taken gets fresh memory, and gives it back to the system. (So a process that was forked at a bad moment
-/// does not wait for ever.)
-struct Spare {
-  std::mutex mutex;
-  std::vector<Blocks> sets;
-  int64_t bytes = 0;
+/// What is kept while nothing runs: the blocks that each run, or each thread of one, has left; and loose ones, of
+/// results that nobody uses any more. Not more than runs have needed lately. Nobody waits for it: who finds it taken
+/// gets fresh memory, and gives it back to the system. (So a process that was forked at a bad moment does not wait for
+/// ever.)
+class Spare {
+ public:
+  /// The blocks that a run begins with.
+  void begin(Blocks& blocks) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || sets_.empty()) return;
+    blocks = sets_.back();
+    sets_.pop_back();
+    bytes_ -= blocks.bytes();
+    idle_ = std::min(idle_, sets_.size());
+  }
 
-  /// One of them; an empty one, if there is none.
-  Blocks& any() { return sets.empty() ? sets.emplace_back() : sets.back(); }
+  /// A run is over that has used so many bytes at most.
+  void end(Blocks& blocks, int64_t peak) {
+    blocks.put_all();  // of a run that was stopped
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || sets_.size() == kMostSets) {
+      blocks.trim(0);
+      return;
+    }
+    needed_ = std::max(peak, needed_ - needed_ / 4096);
+    if (blocks.bytes() > room()) blocks.trim(room());
+    bytes_ += blocks.bytes();
+    sets_.push_back(blocks);
+    if (++ended_ % 1024 == 0) tidy();
+  }
+
+  /// A loose block of a size; null if there is none.
+  Block* take(int64_t size) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return nullptr;
+    Block* block = loose_.pop(size);
+    if (block != nullptr) bytes_ -= size;
+    return block;
+  }
+
+  void give(Block* block) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || loose_.bytes() + block->size > room()) {
+      free_block(block);
+      return;
+    }
+    loose_.add(block);
+    bytes_ += block->size;
+  }
+
+ private:
+  /// Bytes that are worth keeping in one place: two programs that take turns may need blocks of different sizes.
+  int64_t room() const { return std::min(2 * needed_ + kFewBytes, kMostSpare - bytes_); }
+
+  /// Sets that no run has begun with for a while are those of threads that are gone.
+  void tidy() {
+    for (size_t k = 0; k < idle_; ++k) {
+      bytes_ -= sets_[k].bytes();
+      sets_[k].trim(0);
+    }
+    sets_.erase(sets_.begin(), sets_.begin() + static_cast<std::ptrdiff_t>(idle_));
+    idle_ = sets_.size();
+    bytes_ -= loose_.bytes();
+    loose_.trim(room());
+    bytes_ += loose_.bytes();
+  }
+
+  std::mutex mutex_;          // of all that follows
+  std::vector<Blocks> sets_;  // the last is taken first
+  Blocks loose_;
+  int64_t bytes_ = 0;   // of all
+  int64_t needed_ = 0;  // by the run that needed most; slowly forgotten
+  int64_t ended_ = 0;   // runs
+  size_t idle_ = 0;     // sets that were never taken since it was tidied up
 };
 
 Spare& spare() {
-  static Spare& all = *new Spare;  // for ever: arrays may outlive whatever is destroyed at exit
+  static Spare& all = *new Spare;  // never destroyed: arrays may outlive the static objects
   return all;
+}
+
+/// A loose one, or a new one.
+Block* unused_block(int64_t size) {
+  Block* block = spare().take(size);
+  return block != nullptr ? block : new_block(size, size - static_cast<int64_t>(sizeof(Block)));
 }
 
 }  // namespace
@@ -70,6 +142,15 @@ int64_t Blocks::size_for(int64_t bytes) {
   return size_of_class(class_of(bytes + 128));
 }
 
+Block* Blocks::pop(int64_t size) {
+  Block*& first = free_[class_of(size)];
+  Block* block = first;
+  if (block == nullptr) return nullptr;
+  first = block->next;
+  bytes_ -= size;
+  return block;
+}
+
 Block* Blocks::take(int64_t bytes, Home home) {
   const int64_t size = size_for(bytes);
   Block*& first = free_[class_of(size)];
@@ -81,7 +162,7 @@ Block* Blocks::take(int64_t bytes, Home home) {
   } else if (block != nullptr) {
     first = block->next;
   } else {
-    block = new_block(size, size - static_cast<int64_t>(sizeof(Block)));
+    block = unused_block(size);
     bytes_ += size;
   }
   block->refs = 1;
@@ -104,51 +185,18 @@ void Blocks::free_away(Block* block) {
   free_block(block);
 }
 
-void Blocks::adopt(Blocks& other, int64_t most) {
-  other.put_all();
-  for (Block*& first : other.free_)
-    while (first != nullptr) {
-      Block* block = std::exchange(first, first->next);
-      if (bytes_ + block->size <= most)
-        add(block);
-      else
-        free_block(block);
+void Blocks::trim(int64_t most) {
+  for (int number = kClasses; number-- > 0 && bytes_ > most;)
+    while (free_[number] != nullptr && bytes_ > most) {
+      Block* block = std::exchange(free_[number], free_[number]->next);
+      bytes_ -= block->size;
+      free_block(block);
     }
-  other.bytes_ = 0;
 }
 
-void Blocks::clear() {
-  Blocks none;
-  none.adopt(*this, 0);
-}
+Pool::Pool(int64_t limit) : limit_(limit) { spare().begin(blocks_); }
 
-Pool::Pool(int64_t limit) : limit_(limit) {
-  const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (!lock.owns_lock() || spare().sets.empty()) return;
-  blocks_ = spare().sets.back();
-  spare().sets.pop_back();
-  spare().bytes -= blocks_.bytes();
-}
-
-Pool::~Pool() {
-  const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    blocks_.clear();
-    return;
-  }
-  const int64_t room = kMostSpare - spare().bytes;
-  blocks_.put_all();  // of a run that was stopped
-  if (blocks_.bytes() <= room && spare().sets.size() < kMostSets) {
-    spare().bytes += blocks_.bytes();
-    spare().sets.push_back(blocks_);
-  } else {
-    Blocks& some = spare().any();
-    const int64_t before = some.bytes();
-    // Half of what there is room for: if all were full, the next run would take a block more, and we were here again.
-    some.adopt(blocks_, before + room / 2);
-    spare().bytes += some.bytes() - before;
-  }
-}
+Pool::~Pool() { spare().end(blocks_, peak_); }
 
 Block* Pool::take(int64_t bytes, Home home) {
   const int64_t size = Blocks::size_for(bytes);
@@ -183,25 +231,16 @@ void Buffer::resize(size_t size) {
   give_back(std::exchange(block_, nullptr));
   size_ = size;
   if (size == 0) return;
-  const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  Blocks own;
-  Blocks& some = lock.owns_lock() ? spare().any() : own;
-  const int64_t before = some.bytes();
-  block_ = some.take(static_cast<int64_t>(size));
-  some.remove(block_);
-  if (lock.owns_lock()) spare().bytes += some.bytes() - before;
+  block_ = unused_block(Blocks::size_for(static_cast<int64_t>(size)));
+  block_->refs = 1;
 }
 
 void Buffer::give_back(Block* block) noexcept {
   if (block == nullptr) return;
-  const std::unique_lock lock(spare().mutex, std::try_to_lock);
-  if (!lock.owns_lock() || block->size >= kLarge || spare().bytes + block->size > kMostSpare) {
+  if (block->size >= kLarge)
     free_block(block);
-    return;
-  }
-  Blocks& some = spare().any();
-  some.add(block);
-  spare().bytes += block->size;
+  else
+    spare().give(block);
 }
 
 }  // namespace undertow

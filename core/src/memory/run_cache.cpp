@@ -32,7 +32,7 @@ bool RunCache::recall(Table& table, const OpItem& item) {
 
 void RunCache::remember(Table& table, const OpItem& item) {
   const Column output = table.columns[item.outputs[0]];
-  // A small value stands in the block of its table, all of which would stay; and costs little.
+  // A small value shares its table's block, and would keep all of it alive; it is cheap to compute again.
   if (output.stride != 0 || output.block == table.block || !has_room(table.region->slots[z(item.outputs[0])].bytes))
     return;
   Result made{&item, {}, output};

@@ -1,7 +1,7 @@
-// What a run computes once of values that all its waves share: results of operators, and packed matrices.
+// Results computed once a run from values that all its waves share: results of operators, and packed matrices.
 //
-// Values are known by where they stand. That is safe because what is kept holds on to their blocks, so that no other
-// value can come to stand there; blocks of the caller, and of constants, outlive the run anyway.
+// Values are identified by address. That is safe because a cached result holds references to its operands' blocks, so
+// no other value can take their place; memory of the caller and of constants outlives the run.
 #pragma once
 
 #include <vector>
@@ -19,12 +19,12 @@ class RunCache {
   RunCache& operator=(const RunCache&) = delete;
   ~RunCache();
 
-  /// Give an operator the result that it had on these operands; false where it must be computed.
+  /// Look up an operator's result for these operands and put it into the table; false if it must be computed.
   bool recall(Table& table, const OpItem& item);
-  /// The result of an operator, for the next wave.
+  /// Keep the result of an operator for the next waves.
   void remember(Table& table, const OpItem& item);
 
-  /// An operand of an operator, packed, if all waves share it.
+  /// The packed form of an operand; null if the waves do not share it, or there is no room.
   const PackedMatrix* packed(const Table& table, const OpItem& item, int operand, const View& matrix, int64_t k,
                              int64_t n, int64_t row_stride, int64_t column_stride);
 
@@ -37,7 +37,7 @@ class RunCache {
   struct Matrix {
     const void* data;
     int64_t k, n, row_stride;
-    Block *source, *panels;  // of the values, and of the packed ones
+    Block *source, *panels;  // the matrix, and its packed form
     PackedMatrix packed;
   };
 
@@ -47,14 +47,14 @@ class RunCache {
   }
   void forget(Result& result);
 
-  static constexpr size_t kMost = 64;  // of each kind: a plan has few weights
+  static constexpr size_t kMost = 64;  // results, and matrices: a plan has few weights
   Tables& tables_;
   RunStats& stats_;
   std::vector<Result> results_;
   std::vector<std::unique_ptr<Matrix>> matrices_;
 };
 
-/// What is kept, for the kernel of one operator.
+/// The cache as the kernel of one operator sees it.
 class OperatorCache final : public Keeper {
  public:
   OperatorCache(RunCache& cache, const Table& table, const OpItem& item)

@@ -1,4 +1,4 @@
-// Objects that are used again: within a run, and by the next one.
+// Object pools: within a run, and from one run to the next.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace undertow {
 
-/// Objects that are used again. All of them go with the store.
+/// A free list of objects; all are destroyed with it.
 template <class T>
 class Store {
  public:
@@ -22,7 +22,7 @@ class Store {
   size_t size() const { return size_; }
 
  private:
-  /// As many again. One that nobody takes from needs no memory: a run has many stores, and uses few.
+  /// Double the number of objects. Nothing is allocated up front: a run has many stores, and uses few.
   void grow() {
     const size_t count = std::clamp<size_t>(size_, 1, 64);
     T* first = all_.emplace_back(std::make_unique<T[]>(count)).get();
@@ -35,7 +35,7 @@ class Store {
   size_t size_ = 0;
 };
 
-/// What a run needs besides values, kept for the next run. Nobody waits: who finds it taken makes a new one.
+/// A run's bookkeeping, kept for the next run. Nobody waits for the lock: whoever finds it held makes a new one.
 template <class T>
 class Idle {
  public:
@@ -50,12 +50,12 @@ class Idle {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock() && kept_.size() < kMost) kept_.push_back(std::move(object));
   }
-  /// The only one there is.
+  /// The one instance.
   static Idle& all() {
-    static Idle& made = *new Idle;  // for ever: runs may go on while the process ends
+    static Idle& made = *new Idle;  // never destroyed: runs may outlive the static objects
     return made;
   }
-  static constexpr size_t kFew = 4096;  ///< objects; what holds more of them is not worth keeping
+  static constexpr size_t kFew = 4096;  ///< objects; something that holds more is freed instead
 
  private:
   static constexpr size_t kMost = 4;

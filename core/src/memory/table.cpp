@@ -8,7 +8,7 @@
 
 namespace undertow {
 Tables::~Tables() {
-  // After a fault some tables are neither free nor ended.
+  // After a fault some tables are still in use: then the space is not kept.
   if (pool.live() > 0 || space_->tables.size() > Idle<TableSpace>::kFew ||
       space_->shapes.size() > Idle<TableSpace>::kFew)
     return;
@@ -30,7 +30,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   }
   const int64_t slots = static_cast<int64_t>(region.slots.size());
   const int64_t head = (slots * static_cast<int64_t>(sizeof(Column)) + 63) / 64 * 64;
-  // Every column on a boundary of 64 bytes, with as many behind it that may be written.
+  // Every column is aligned to 64 bytes and has 64 bytes of padding that kernels may write.
   Block* block = pool.take(head + (region.small > 0 ? region.row * lanes + 64 * region.small + 64 : 0));
   Table* table = space_->tables.take();
   table->region = &region;
@@ -124,7 +124,7 @@ std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {
     column = {block, block->data(), is_uniform ? 0 : slot.bytes};
   }
   if (slot.is_dynamic) lanes::zero(column.data, slot.bytes * lanes);
-  if (slot.bytes == 0 && !is_uniform) column.stride = 0;  // lanes without elements are all the same
+  if (slot.bytes == 0 && !is_uniform) column.stride = 0;  // values without elements are all equal
   return column.data;
 }
 
@@ -141,7 +141,7 @@ const int64_t* Tables::shape(std::span<const int64_t> sizes) {
 Box Tables::lent(const Slot& slot, const View& input) {
   const int64_t bytes = input.bytes();
   Box box{nullptr, static_cast<std::byte*>(input.data), shape({input.shape, z(input.rank)})};
-  // Kernels want elements on their boundaries.
+  // Kernels need aligned elements.
   const bool is_aligned = bytes > 0 && reinterpret_cast<uintptr_t>(input.data) % z(size_of(input.dtype)) == 0;
   if (is_aligned && !slot.is_away()) return box;
   box.block = pool.take(bytes, slot.home);
@@ -153,12 +153,12 @@ Box Tables::lent(const Slot& slot, const View& input) {
 Box Tables::boxed(const Slot& slot, const Column& column, int64_t lane) {
   std::byte* data = column.data + lane * column.stride;
   Box box{column.block, data, static_shape(slot)};
-  if (column.block == nullptr) return box;  // it outlives the run
+  if (column.block == nullptr) return box;  // borrowed: the owner outlives the run
   if (column.stride == 0 || slot.bytes % 64 == 0) {
     ++column.block->refs;
     return box;
   }
-  // Kernels want values of their own on boundaries: what stands between others is copied.
+  // Kernels need a value by itself to be aligned to 64 bytes: one in the middle of a column is copied.
   Block* block = pool.take(slot.bytes, slot.home);
   lanes::copy(block->data(), data, slot.bytes);
   return {block, block->data(), box.shape};

@@ -1,4 +1,4 @@
-// Tables: the slots of one region for some lanes, as columns; and what hangs on them between phases.
+// Tables: the slots of one region for some lanes, as columns, and the state kept with them between phases.
 #pragma once
 
 #include <set>
@@ -18,12 +18,12 @@ struct Box {
   const int64_t* shape;
 };
 
-/// The value of a slot for all lanes. Stride 0: one value for all. A stride may be more than a value: then the column
-/// is a part of another's rows. Without a block it belongs to somebody else who lives longer. Columns of boxed slots
-/// hold boxes, and are never shared between tables.
+/// The values of a slot for all lanes. Stride 0: one value for all. A stride larger than a value: the column is a part
+/// of another column's rows. Without a block, the memory is borrowed from an owner that outlives it. Columns of boxed
+/// slots hold boxes, and are never shared between tables.
 struct Column {
   Block* block = nullptr;
-  std::byte* data = nullptr;  ///< null: not there yet
+  std::byte* data = nullptr;  ///< null: not computed yet, or dropped
   int64_t stride = 0;
 
   template <class T>
@@ -31,7 +31,7 @@ struct Column {
     return reinterpret_cast<T*>(data + k * stride);
   }
 
-  /// From a lane on, every so many.
+  /// Every `step`-th lane from `first` on.
   Column from(int64_t first, int64_t step = 1) const { return {block, data + first * stride, stride * step}; }
 };
 
@@ -44,9 +44,9 @@ struct Table;
 struct Chunk;
 struct Part;
 
-/// What was collected for one value that an entry was given.
+/// The sum collected for one hoisted value of an entry.
 struct Sum {
-  Block* whole = nullptr;  // shared with those who have taken it: then it is not added to
+  Block* whole = nullptr;  // copied before it is added to, if somebody has read it
   int64_t bytes = 0;
   struct Rows {
     int64_t count, bytes;
@@ -56,22 +56,22 @@ struct Sum {
   std::vector<Rows> rows;
 };
 
-/// What an activation that entered a recursion was given, for all that runs below it.
+/// The hoisted values of one activation that entered a recursion, and the sums collected below it.
 struct Entry {
   const Region* region;        // of the caller
-  const CallItem* item;        // says which slots of it the values are
-  std::vector<Column> values;  // of one lane, owned by the caller's table; boxed ones point to a box
+  const CallItem* item;        // its `hoists` are the slots of the values
+  std::vector<Column> values;  // of one lane, borrowed from the caller's table; boxed ones point to a box
   std::vector<Sum> sums;
 };
 
 struct CallState {
-  Part* part = nullptr;  ///< of the invocation, where phases are still to come
+  Part* part = nullptr;  ///< of the invocation, if later phases are still to come
   std::vector<Entry> entries;
 };
 
 struct Sides {
   Table* table[2] = {nullptr, nullptr};
-  Block* index[2] = {nullptr, nullptr};  ///< lanes of the parent, i32; null where all of them are there, or none
+  Block* index[2] = {nullptr, nullptr};  ///< lanes of the parent, i32; null if the side has all of them, or none
   int64_t count[2] = {0, 0};
 
   const int32_t* lanes(size_t side) const {
@@ -83,12 +83,12 @@ struct Table {
   const Region* region;
   int64_t lanes;
   int32_t visits;           ///< phases that will be visited
-  bool are_frames = false;  ///< are its lanes counted as such?
+  bool are_frames = false;  ///< do its lanes count as frames?
   Column* columns;
-  Block* block = nullptr;      ///< of the columns themselves, and of the values of the small ones
+  Block* block = nullptr;      ///< holds `columns` and the values of small slots
   std::byte* small = nullptr;  ///< these values
 
-  // Where it comes from. A branch, loop or map stands in a parent; a function has a chunk.
+  // Where its lanes come from. A branch, loop or map has a parent table; a function has a chunk.
   Table* parent = nullptr;
   Block* index = nullptr;  ///< lane -> lane of the parent, i32; null: the same, or all come from lane 0
   Chunk* chunk = nullptr;
@@ -96,14 +96,14 @@ struct Table {
   int64_t iteration = 0;     ///< of a loop
   Block* numbers = nullptr;  ///< of a map: the number of each lane within its parent lane, i64
 
-  Entry* entry = nullptr;    ///< all lanes are below this one
-  Block* entries = nullptr;  ///< or each below one of its own: Entry*
+  Entry* entry = nullptr;    ///< that all lanes are below
+  Block* entries = nullptr;  ///< or, if these differ, an Entry* for each lane
 
   std::vector<Sides> branches;
   std::vector<CallState> calls;
   std::vector<Table*> maps;
 
-  /// The entry that each lane is below of, where these are several.
+  /// The entry of each lane, where these differ.
   Entry** below() const { return reinterpret_cast<Entry**>(entries->data()); }
 
   int64_t parent_lane(int64_t lane) const {
@@ -112,12 +112,12 @@ struct Table {
   }
 };
 
-/// What tables need besides blocks.
+/// What tables need besides blocks; kept for the next run.
 struct TableSpace {
   Store<Table> tables;
   std::vector<Table*> ending;
   std::set<std::vector<int64_t>> shapes;
-  const std::vector<int64_t>* recent[4] = {};  ///< of the shapes: most are one of these
+  const std::vector<int64_t>* recent[4] = {};  ///< of `shapes`: most look-ups hit one of these
   size_t oldest = 0;
   Scratch scratch;
 };
@@ -130,9 +130,9 @@ class Tables {
   Tables& operator=(const Tables&) = delete;
   ~Tables();
 
-  /// Lanes of bodies count as frames, unless they stand for others that do.
+  /// Lanes of bodies count as frames, unless the table stands for lanes of other tables, which are already counted.
   Table* make(const Region& region, int64_t lanes, int32_t visits, bool are_frames = true);
-  /// The table of a region inside that of another.
+  /// The table of a branch, loop or map inside the table of its parent region.
   Table* make_inside(Table& parent, const Region& region, int64_t lanes, int32_t visits, int32_t site = 0) {
     Table* table = make(region, lanes, visits);
     table->parent = &parent;
@@ -140,9 +140,9 @@ class Tables {
     table->site = site;
     return table;
   }
-  void end(Table* table);  ///< and all that hangs on it
+  void end(Table* table);  ///< with its branches and maps
 
-  /// The value of one lane, which may be read as long as nothing changes.
+  /// The value of one lane. Valid until the column is written or dropped.
   View view(const Table& table, Operand x, int64_t lane) const {
     const Slot& own = slot(*table.region, x);
     const Column found = column(table, x);
@@ -151,37 +151,37 @@ class Tables {
     return {box->data, 0, box->shape, own.rank(), own.dtype};
   }
 
-  /// A value that is to be read. Plans say which columns go when: one that is gone stops the run.
+  /// The column of an operand that is about to be read. If a wrong plan has dropped it, the run stops.
   Column column(const Table& table, Operand x) const {
     const Column found = peek(table, x);
     if (found.data == nullptr) [[unlikely]]
       missing();
     return found;
   }
-  /// The same, which may not be there yet.
+  /// The same, but the column may be missing.
   Column peek(const Table& table, Operand x) const {
     if (x < 0) return {nullptr, plan_.constants[static_cast<size_t>(~x)].data, 0};
     return table.columns[x];
   }
   const Slot& slot(const Region& region, Operand x) const { return plan_.slot(region, x); }
 
-  /// A column of its own for a slot that has none yet; `lanes` of it, or one for all.
+  /// Memory of its own for the column of a slot: for every lane, or one value for all.
   std::byte* own(Table& table, int32_t slot, bool is_uniform = false);
   void drop(Table& table, int32_t slot);
   void drop(Table& table, std::span<const int32_t> slots) {
     for (int32_t slot : slots) drop(table, slot);
   }
-  void drop_sums(Entry& entry);  ///< what it has collected
+  void drop_sums(Entry& entry);
 
-  /// Put lanes of a value into a slot of a table that is not there yet: those that `index` names, or all.
+  /// Fill a slot that has no column yet with lanes of another column: those in `index`, or all.
   void take(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, int64_t count);
-  /// The same for the lanes that take one side of a branch; `index` names them, `pred` is the column that says so.
+  /// The same for the lanes that take one side of a branch: `index` lists them, `pred` is the predicate's column.
   void take_side(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, Column pred,
                  bool is_yes, int64_t lanes);
-  /// The values of both sides of a branch, each for its lanes, into a slot that is not there yet; false where that is
-  /// to be done one by one.
+  /// Merge the values of both sides of a branch into a slot that has no column yet. False if these columns do not
+  /// allow it: then the caller scatters each side.
   bool meet(Table& to, int32_t slot, Column pred, Column yes, Column no);
-  /// Write the first lanes of a value to a column that is there: to its first ones, or where `places` says.
+  /// Write the first `count` lanes of a column to another that exists: to its first lanes, or to those in `places`.
   void put(const Slot& slot, Column to, const int32_t* places, const Slot& from_slot, Column from, int64_t count);
   /// A value of a static slot as a box.
   Box boxed(const Slot& slot, const Column& column, int64_t lane);
@@ -192,13 +192,13 @@ class Tables {
     return box;
   }
 
-  /// An input of the run, read where it is if that can be: it stays there, without a block, as long as the run.
+  /// An input of the run: borrowed from the caller if it is aligned and the host may read it there, else copied.
   Box lent(const Slot& slot, const View& input);
 
   const int64_t* shape(std::span<const int64_t> sizes);
   const int64_t* static_shape(const Slot& slot) { return shape(slot.shape); }
 
-  /// For one call of a kernel at a time.
+  /// Scratch memory for one kernel call at a time.
   Scratch& scratch() { return space_->scratch; }
 
   Block* copy_index(const int32_t* index, int64_t count);
@@ -210,7 +210,7 @@ class Tables {
 
  public:
   Pool pool;
-  int64_t frames = 0;  ///< lanes of bodies that are alive
+  int64_t frames = 0;  ///< live lanes of bodies
   int64_t peak_frames = 0;
   int64_t most_frames = INT64_MAX;
 

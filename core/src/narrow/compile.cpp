@@ -1,5 +1,5 @@
-// The code of narrow bodies. Slots become cells; what a branch is given, and what a Switch hands on, has the cell that
-// it came from, and what a Merge is made of is computed in its cell where that can be.
+// Compiles narrow bodies. Slots become cells. A value passed into a branch keeps its cell, and a side of a branch
+// computes the operand of a Merge in the Merge's own cell where possible.
 #include <map>
 #include <string_view>
 
@@ -27,7 +27,7 @@ class Compiler {
       cells_[number].assign(plan.regions[number].slots.size(), kNoSlot);
   }
 
-  /// Cells for what comes from outside, so that calls can be written before their callees are.
+  /// Assign cells to parameters first, so that calls can be compiled before their callees.
   void open(int32_t region) {
     program_.bodies[z(region)] = std::make_unique<NarrowBody>();
     NarrowBody& body = *program_.bodies[z(region)];
@@ -59,7 +59,7 @@ class Compiler {
     body_->bytes = static_cast<int64_t>(sizeof(NarrowFrame)) + 8 * int64_t{body_->cells};
   }
 
-  /// Results are known when all bodies are compiled.
+  /// Patch the results into calls, once all bodies are compiled.
   void link() {
     for (size_t k = 0; k < program_.calls.size(); ++k) {
       NarrowCall& call = program_.calls[k];
@@ -71,7 +71,7 @@ class Compiler {
   }
 
  private:
-  struct Task {  // a region in a phase, on the way
+  struct Task {  // a region in a phase, partly compiled
     int32_t region, phase;
     size_t stage = 0, item = 0;
     int step = 0;
@@ -79,9 +79,9 @@ class Compiler {
     int32_t outer_loop = -1;
   };
 
-  /// The plan says that a group is narrow; what it has there that is not for it would harm memory.
+  /// Narrow code has no bounds checks: a group that the plan calls narrow must hold only what narrow code can run.
   static void need(bool fits) {
-    if (!fits) not_a_plan("a group does not fit to run narrow");
+    if (!fits) not_a_plan("a group is marked narrow, but holds something that narrow code cannot run");
   }
   void need_numbers(int32_t region, std::span<const Operand> operands) const {
     for (Operand x : operands) need(x == kNoSlot || (!slot(region, x).is_dynamic && slot(region, x).rank() == 0));
@@ -92,10 +92,10 @@ class Compiler {
     body_->code.push_back(instr);
   }
 
-  /// The number of the next instruction, which others jump to.
+  /// The number of the next instruction, as the target of a jump.
   int32_t label() { return label_ = static_cast<int32_t>(body_->code.size()); }
 
-  /// A jump if a value is false. A comparison that has just been made jumps itself.
+  /// A jump if a value is false. If the last instruction is the comparison, the two become one.
   size_t unless(Cell pred) {
     constexpr int kFirst = static_cast<int>(Code::Less), kJumps = static_cast<int>(Code::UnlessLess);
     if (z(label_) < body_->code.size()) {
@@ -110,7 +110,7 @@ class Compiler {
     return body_->code.size() - 1;
   }
 
-  /// Jumps to jumps go where those go, and a jump to a return is one.
+  /// Jump threading: a jump to a jump goes to its target, and a jump to a return becomes a return.
   void shorten() {
     std::vector<NarrowInstr>& code = body_->code;
     for (NarrowInstr& instr : code) {
@@ -161,7 +161,7 @@ class Compiler {
     }
   }
 
-  /// One more step of an item; is there another? Regions inside are pushed, and come before it.
+  /// Compile one more step of an item; true if there is another. Inner regions are pushed, and are compiled first.
   bool enter(std::vector<Task>& stack, size_t at, const Item& item) {
     const int32_t region = stack[at].region;
     switch (item.kind) {
@@ -174,7 +174,7 @@ class Compiler {
           for (const Merge& merge : branch.merges) {
             need_numbers(region, {&merge.to, 1});
             const int32_t to = define(region, merge.to);
-            // What a side has still to make, it makes where the merge wants it.
+            // Values that the side has yet to compute go straight to the cell of the merge.
             for (size_t side = 0; side < 2; ++side)
               if (merge.sides[side] >= 0) {
                 int32_t& made = cells_[z(branch.regions[side])][z(merge.sides[side])];
@@ -186,7 +186,7 @@ class Compiler {
           stack.push_back({branch.regions[0], branch.visit});
           return true;
         }
-        const auto side = z(stack[at].step - 2);  // that has been written
+        const auto side = z(stack[at].step - 2);  // the side that has just been compiled
         for (const Merge& merge : branch.merges)
           move(cell(branch.regions[side], merge.sides[side]), cells_[z(region)][z(merge.to)]);
         if (side == 0) {
@@ -221,12 +221,12 @@ class Compiler {
         cells_[z(item.body)][z(t.to)] = t.from < 0 ? t.from : cells_[z(region)][z(t.from)];
       body_->loops.push_back({item.site, counter, loop_});
       loop_ = static_cast<int32_t>(body_->loops.size()) - 1;
-      stack[at].patch = z(label());  // where an iteration begins
+      stack[at].patch = z(label());  // the start of an iteration
       stack[at].step = 2;
       stack.push_back({item.body, 0});
       return true;
     }
-    // The body has been written: its last branch has decided. What went on computes the next values.
+    // The body is compiled: its last branch decides, and the side that continues computes the next values.
     const BranchItem& decides = *undertow::decides(plan_, item);
     const size_t leave = unless(cells_[z(item.body)][z(decides.pred)]);
     std::vector<int32_t> temporary;
@@ -288,7 +288,7 @@ class Compiler {
         const Slot& slot = this->slot(region, read.to);
         const bool is_array = slot.is_dynamic || slot.rank() > 0;
         const int32_t to = define(region, read.to);
-        if (is_array) fresh();  // of its shape
+        if (is_array) fresh();  // a second cell, for its shape
         const Code code = is_array ? (read.is_shared ? Code::ReadSharedArray : Code::ReadArray)
                                    : (read.is_shared ? Code::ReadShared : Code::ReadEntry);
         return emit({.code = code, .a = static_cast<int32_t>(slot.bytes), .to = to, .extra = read.index});
@@ -344,7 +344,7 @@ class Compiler {
     const Elementwise* each = plan_.kernels[z(item.kernel)]->elementwise();
     need(each != nullptr);
     Code code = code_of<Code>(name, *each);
-    if (code != Code::Flat) {  // only the second operand may be a constant, and not of every code
+    if (code != Code::Flat) {  // only the second operand may be a constant, and only for some codes
       const bool is_pair = each->arity == 2;
       if (is_pair && x[0] < 0 && x[1] >= 0 && mirrored(code) != Code::Flat) {
         std::swap(x[0], x[1]);
@@ -373,7 +373,7 @@ class Compiler {
   NarrowProgram& program_;
   NarrowBody* body_ = nullptr;
   int32_t loop_ = -1;
-  int32_t label_ = 0;                        // the last place that something jumps to
+  int32_t label_ = 0;                        // the last target of a jump
   std::vector<std::vector<int32_t>> cells_;  // of each region's slots
   std::map<std::pair<int32_t, int32_t>, int32_t> frames_, entries_;
   std::vector<const CallItem*> items_;

@@ -1,4 +1,4 @@
-// Lanes of invocations, one after the other.
+// Runs the lanes of invocations, one after the other.
 #include "memory/lanes.h"
 #include "narrow/run.h"
 #include "run/waves.h"
@@ -39,11 +39,11 @@ void Narrow::resume(Invocation& invocation) {
   run_.leave(invocation);
 }
 
-void Narrow::step() { throw Stop{Stop::Kind::Internal}; }  // what is entered is over at once
+void Narrow::step() { throw Stop{Stop::Kind::Internal}; }  // never needed: a phase ends as soon as it is entered
 
 void Narrow::run_lane(Part& part, int64_t lane, NarrowFrame* frame, int32_t phase) {
   run_.clock.to(Step::Narrow);
-  const Access access;  // a lane runs to its end as in one kernel
+  const Access access;  // a phase of a lane is like one kernel call
   const CallItem& item = *part.item;
   const NarrowBody& body = *frame->body;
   for (size_t k = 0; k < item.arguments.size(); ++k) {

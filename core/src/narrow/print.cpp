@@ -1,4 +1,4 @@
-// The code of narrow groups as text, to look at.
+// Narrow code as text, for people.
 #include "narrow/program.h"
 #include "plan/describe.h"
 #include "undertow/scalar.h"
@@ -11,7 +11,7 @@ using Code = NarrowCode;
 
 std::string cell(Cell x) { return x >= 0 ? "c" + std::to_string(x) : "k" + std::to_string(~x); }
 
-/// The name of a code; of an operator on numbers with its dtype, and with what its second operand is.
+/// The name of a code; for a scalar operator with its dtype, and whether its second operand is a constant.
 std::string name_of(Code code) {
 #define UNDERTOW_CODE(name, word) word,
   constexpr const char* names[] = {UNDERTOW_NARROW_CODES(UNDERTOW_CODE)};

@@ -1,9 +1,8 @@
-// Narrow waves: where lanes are few and cannot become more, each goes its way alone, one scalar operation at a time.
+// Narrow code: if lanes are few and cannot become more, each runs alone, one scalar operation at a time.
 //
 // A group of functions is *linear* if no activation makes two calls at once, so that its waves never widen; and
-// *scalar* if all its values are single numbers, but for arrays that its entry was given and that it only takes
-// elements of. Of such groups the plan also has code in a simple form: a frame is a row of 8-byte cells, a branch is a
-// jump, a Switch is nothing at all.
+// *scalar* if all its values are scalars, except for hoisted arrays of which it only reads elements. Such groups are
+// also compiled to register code: a frame is an array of 8-byte cells, a branch is a jump, a Switch is nothing at all.
 #pragma once
 
 #include <memory>
@@ -14,7 +13,7 @@
 
 namespace undertow {
 
-/// A cell of the frame, or, below zero, constant number ~cell. An array has two: where it is, and its shape.
+/// A cell of the frame or, if negative, constant number ~cell. An array has two: a pointer to its data, and its shape.
 using Cell = int32_t;
 
 struct NarrowMove {
@@ -23,7 +22,7 @@ struct NarrowMove {
 };
 
 // clang-format off
-// What instructions do besides operators on numbers, and what that is called. ROW(code, name)
+// Instructions besides scalar operators. ROW(code, name)
 #define UNDERTOW_NARROW_CODES(ROW)                                                                  \
   ROW(Move, "move") ROW(Flat, "flat") /* any elementwise operator, by its kernel */                 \
   ROW(Jump, "jump") ROW(Unless, "unless") ROW(Call, "call") ROW(Resume, "resume") ROW(Return, "return") \
@@ -34,9 +33,8 @@ struct NarrowMove {
   ROW(Collected, "collected") ROW(Count, "count")
 // clang-format on
 
-/// What an instruction does. Operators on numbers have a code for each dtype (I32, I64, F32, F64, in this order), and
-/// for each dtype two: the second operand is a cell, or it is a constant that stands in the instruction. See
-/// undertow/scalar.h.
+/// The code of an instruction. A scalar operator has two codes for each dtype (I32, I64, F32, F64, in this order): its
+/// second operand is a cell, or a constant in the instruction. See undertow/scalar.h.
 enum class NarrowCode : uint16_t {
 #define UNDERTOW_CODE(name, word) name,
   UNDERTOW_NARROW_CODES(UNDERTOW_CODE)
@@ -46,7 +44,7 @@ enum class NarrowCode : uint16_t {
 #define UNDERTOW_JUMP(name, ...) Unless##name, LastUnless##name = Unless##name + 7,
       UNDERTOW_SINGLES(UNDERTOW_SINGLE) UNDERTOW_ARITHMETIC(UNDERTOW_ROW) UNDERTOW_DIVISIONS(UNDERTOW_ROW)
           UNDERTOW_TESTS(UNDERTOW_ROW)
-  // The same tests, and a jump if it is not so.
+  // The same tests with a jump if they fail.
   UNDERTOW_TESTS(UNDERTOW_JUMP)
 #undef UNDERTOW_JUMP
 #undef UNDERTOW_ROW
@@ -58,13 +56,13 @@ struct NarrowInstr {
   int32_t node = -1;
   Cell a = 0, b = 0;
   int32_t to = 0;
-  int32_t extra = 0;      ///< what the code needs besides: target of a jump, number of a kernel or call
-  uint64_t constant = 0;  ///< the second operand, where the code says so
+  int32_t extra = 0;      ///< depends on the code: target of a jump, number of a kernel or call
+  uint64_t constant = 0;  ///< the second operand, if the code has a constant
 };
 
-/// What only some instructions need, and errors.
+/// Rarely used parts of an instruction: for errors, and for third operands.
 struct NarrowAside {
-  int32_t loop;  ///< innermost loop that it stands in, or -1
+  int32_t loop;  ///< innermost loop around it, or -1
   Cell c = 0;    ///< the third operand
 };
 
@@ -83,7 +81,7 @@ struct NarrowCall {
   std::vector<int32_t> visits;
 };
 
-/// An operator that takes an element of an array: its operands, and what they are.
+/// An operator that takes an element of an array: its operands and their types.
 struct NarrowPick {
   const Kernel* kernel;
   struct Input {
@@ -103,8 +101,8 @@ struct NarrowBody {
   int32_t cells = 0;
   int64_t bytes = 0;  ///< of a frame
   std::vector<NarrowInstr> code;
-  std::vector<NarrowAside> asides;   ///< of each instruction
-  std::vector<int32_t> entry_cells;  ///< that hold entries which calls made
+  std::vector<NarrowAside> asides;   ///< by instruction
+  std::vector<int32_t> entry_cells;  ///< that hold entries made by calls
   std::vector<int32_t> entries;      ///< where each phase begins
   std::vector<NarrowLoop> loops;
   std::vector<std::vector<int32_t>> params;  ///< cells by phase, or -1
@@ -112,13 +110,13 @@ struct NarrowBody {
 };
 
 struct NarrowProgram {
-  std::vector<std::unique_ptr<NarrowBody>> bodies;  ///< by region; null where it is not for this
+  std::vector<std::unique_ptr<NarrowBody>> bodies;  ///< by region; null if its group is not narrow
   std::vector<NarrowCall> calls;
   std::vector<NarrowPick> picks;
   std::vector<uint64_t> constants;
 };
 
-/// The code of the groups that the plan says are narrow; throws std::invalid_argument where one is not.
+/// Compile the groups that the plan marks as narrow; throws std::invalid_argument if one cannot be.
 std::unique_ptr<const NarrowProgram> compile_narrow(const Plan& plan);
 
 }  // namespace undertow

@@ -21,7 +21,7 @@ void add_loops(const NarrowFrame& frame, std::vector<Label>& labels) {
     labels.push_back({loops[z(loop)].site, static_cast<int64_t>(frame.cells[loops[z(loop)].counter])});
 }
 
-// What is done seldom stands apart, never inline: the loop over instructions needs the registers.
+// Rare operations are functions of their own, never inlined: the instruction loop needs the registers.
 
 [[gnu::noinline]] void poll(Run& run) { run.poll.look(); }
 
@@ -63,7 +63,7 @@ Narrow::Narrow(Run& run)
       options_(run.options),
       stats_(run.stats) {}
 
-/// Frames of a run that was stopped are not looked at: there may be millions, and someone waits.
+/// Frames of a stopped run are not freed one by one: there may be millions.
 Narrow::~Narrow() {
   for (Segment& segment : segments_) tables_.pool.drop(segment.block);
 }
@@ -118,11 +118,11 @@ inline void Narrow::pop(NarrowFrame* frame) {
   }
 }
 
-/// What a call gives to all that runs below it.
+/// Make the entry of a call, with its hoisted values.
 Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
-  drop_entry(frame, call.entry);  // of an iteration before
+  drop_entry(frame, call.entry);  // of an earlier iteration
   Entry* entry = entries_.take();
-  entry->region = nullptr;  // numbers only
+  entry->region = nullptr;  // all values are cells
   frame.cells[call.entry] = reinterpret_cast<uint64_t>(entry);
   entry->sums.resize(call.hoists.size());
   for (Cell x : call.hoists) {
@@ -132,7 +132,7 @@ Entry* Narrow::make_entry(NarrowFrame& frame, const NarrowCall& call) {
   return entry;
 }
 
-/// A new activation, its arguments still to be written.
+/// Push the frame of a new activation; its arguments are not yet written.
 NarrowFrame* Narrow::call(const Invocation& invocation, const Part& part, int64_t lane) {
   const int32_t body = part.item->body;
   NarrowFrame* frame = push(*program_.bodies[z(body)]);
@@ -148,7 +148,7 @@ NarrowFrame* Narrow::call(const Invocation& invocation, const Part& part, int64_
 
 void Narrow::end(NarrowFrame* frame) { pop(frame); }
 
-/// What it is at, after something was thrown.
+/// Set the node and tag of an exception.
 Position Narrow::position() const {
   const NarrowInstr& at = now_->body->code[z(now_->pc)];
   const int32_t loop = now_->body->asides[z(now_->pc)].loop;
@@ -158,7 +158,7 @@ Position Narrow::position() const {
 }
 
 Place Narrow::where(std::vector<Label>& labels) const {
-  if (now_ != nullptr) labels.reserve(z(now_->depth) + 64);  // growing would take as long again
+  if (now_ != nullptr) labels.reserve(z(now_->depth) + 64);  // growing step by step would double the time
   for (const NarrowFrame* frame = now_; frame != nullptr; frame = frame->caller) {
     add_loops(*frame, labels);
     labels.push_back({frame->site, -1});
@@ -166,10 +166,10 @@ Place Narrow::where(std::vector<Label>& labels) const {
   return place_;
 }
 
-/// Where the deepest tag goes on: one frame up.
+/// The frame `deepest_` returns: record its label, and continue with its caller.
 void Narrow::climb() {
   std::vector<Label>& labels = stats_.deepest;
-  // All at once: a list that grows step by step leaves large pieces of memory behind.
+  // Reserve at once: growing step by step would leave large free blocks behind.
   if (labels.empty() && labels.capacity() < z(stats_.max_depth)) labels.reserve(2 * z(stats_.max_depth));
   labels.push_back({deepest_->site, -1});
   deepest_ = deepest_->caller;
@@ -188,7 +188,7 @@ void Narrow::fault(const NarrowFrame& frame, const NarrowInstr& at) {
   throw stop_of(Stop::Kind::Fault, at.node, {views, z(each->arity)});
 }
 
-/// What an operator that takes an element of an array is given.
+/// The operands of an operator that takes an element of an array.
 void Narrow::look(const NarrowFrame& frame, const NarrowPick& pick, View* views) const {
   for (const NarrowPick::Input& input : pick.inputs) {
     const Slot& slot = *input.slot;
@@ -217,7 +217,7 @@ uint64_t Narrow::pick(const NarrowFrame& frame, const NarrowInstr& at) {
   throw stop_of(Stop::Kind::Fault, at.node, {views, pick.inputs.size()});
 }
 
-/// Where an array is, and its shape: that of a box, or that of the slot that gave it.
+/// Load an array: its data, and the shape from its box or its slot.
 void Narrow::read_array(const Slot& given, const Column& column, uint64_t* to) {
   if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
   const Box* box = given.is_dynamic ? column.lane<Box>(0) : nullptr;
@@ -225,20 +225,20 @@ void Narrow::read_array(const Slot& given, const Column& column, uint64_t* to) {
   to[1] = reinterpret_cast<uint64_t>(box != nullptr ? box->shape : given.shape.data());
 }
 
-/// The slot of the caller that a value of an entry is.
+/// The caller's slot of a hoisted value.
 const Slot& Narrow::given(const Entry& entry, int32_t index) const {
   if (entry.region == nullptr || z(index) >= entry.values.size()) throw Stop{Stop::Kind::Internal};
   return tables_.slot(*entry.region, entry.item->hoists[z(index)]);
 }
 
-/// A number for an element of what is collected for an array: one more row, which is one element.
+/// Collect a scalar for one element of an array: as one more row, of one element.
 void Narrow::collect_at(Entry& entry, const NarrowInstr& at, uint64_t value, uint64_t number) {
   constexpr int64_t kFirst = 16;
   if (given(entry, at.extra).rank() != 1) throw Stop{Stop::Kind::Internal};
   std::vector<Sum::Rows>& all = entry.sums[z(at.extra)].rows;
   if (all.empty() || all.back().rows->refs > 1 || all.back().bytes != all.back().count * at.b) {
     all.push_back({0, 0, tables_.pool.take(8 * kFirst), tables_.pool.take(at.b * kFirst)});
-  } else if (const int64_t count = all.back().count; count >= kFirst && (count & (count - 1)) == 0) {  // it is full
+  } else if (const int64_t count = all.back().count; count >= kFirst && (count & (count - 1)) == 0) {  // full
     for (Block** block : {&all.back().numbers, &all.back().rows}) {
       const int64_t bytes = count * (block == &all.back().rows ? at.b : 8);
       Block* larger = tables_.pool.take(2 * bytes);
@@ -292,6 +292,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           cells[at->to] = at->extra == 1 ? 0 : cells[at->to] + 1;
           if (at->extra != 1 && (++polls_ & 0xfff) == 0) poll(run_);
           break;
+        // Apart from Resume, which begins and ends alike: as one case, gradients took 1 to 3 % longer.
         case Code::Call: {
           const NarrowCall& call = calls[at->extra];
           frame->pc = static_cast<int32_t>(at - code);
@@ -378,7 +379,8 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           break;
         }
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wswitch"  // an operator on numbers has one name and eight codes
+#pragma GCC diagnostic ignored "-Wswitch"  // the enum names a scalar operator once, but it has eight codes
+        // The tables of operators are written out here and in expand/run.cpp: operands and results stand elsewhere.
         // clang-format off
 #define UNDERTOW_CASE(number, type, name, result)                                                            \
         case of(Code::name, number, 0): {                                                                   \
@@ -425,7 +427,7 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
   } catch (...) {
     frame->pc = static_cast<int32_t>(at - code);
     now_ = frame;
-    deepest_ = nullptr;  // of a run that fails, nobody asks for it
+    deepest_ = nullptr;  // not needed if the run fails
     run_.operators.position = position();
     throw;
   }

@@ -1,4 +1,4 @@
-// Runs lanes narrow: frames stand on a stack on the heap, and those of phases to come stay there.
+// Runs lanes as narrow code: frames are on a stack on the heap, and stay there if later phases are to come.
 #pragma once
 
 #include <vector>
@@ -18,14 +18,14 @@ struct NarrowFrame {
   const NarrowCall* call;  ///< how it was entered last; null for a lane
   Entry* entry;
   int64_t depth;
-  int32_t pc;  ///< where it waits
+  int32_t pc;  ///< where it continues
   int32_t site;
   int32_t visits;
   bool is_over;
   uint64_t cells[1];
 };
 
-/// Runs invocations of few lanes, one lane after the other; each goes to its end as soon as it is entered.
+/// Runs invocations of few lanes, one lane after the other; a phase runs to its end as soon as it is entered.
 class Narrow final : public Runner {
  public:
   explicit Narrow(Run& run);
@@ -39,10 +39,10 @@ class Narrow final : public Runner {
   Place where(std::vector<Label>& labels) const override;
 
  private:
-  // enter.cpp: lanes of invocations
+  // enter.cpp: invocations
   void run_lane(Part& part, int64_t lane, NarrowFrame* frame, int32_t phase);
 
-  // run.cpp: frames, and what they do
+  // run.cpp: frames and instructions
   NarrowFrame* call(const Invocation& invocation, const Part& part, int64_t lane);
   void end(NarrowFrame* frame);                 ///< after its last phase
   void run(NarrowFrame* frame, int32_t phase);  ///< a phase of it, to its end
@@ -58,7 +58,7 @@ class Narrow final : public Runner {
   void climb();
   [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
   void look(const NarrowFrame& frame, const NarrowPick& pick, View* views) const;
-  // Not inline: the loop over instructions needs the registers.
+  // Not inline: the instruction loop needs the registers.
   [[gnu::noinline]] uint64_t pick(const NarrowFrame& frame, const NarrowInstr& at);
   [[gnu::noinline]] static void read_array(const Slot& given, const Column& column, uint64_t* to);
   [[gnu::noinline]] const Slot& given(const Entry& entry, int32_t index) const;
@@ -70,16 +70,16 @@ class Narrow final : public Runner {
   Tables& tables_;
   const RunOptions& options_;
   RunStats& stats_;
-  Place place_;                 ///< the lane at hand
-  NarrowFrame* now_ = nullptr;  ///< where something was thrown
+  Place place_;                 ///< the current lane
+  NarrowFrame* now_ = nullptr;  ///< where an exception was thrown
   int64_t polls_ = 0;
   NarrowFrame* top_ = nullptr;
-  /// The first at the greatest depth, or one that it stands below, if those under it have returned: each adds its label
-  /// to the tag as it returns.
+  /// The first frame at the greatest depth or, once that has returned, its nearest live ancestor: each adds its label
+  /// to the deepest tag when it returns.
   NarrowFrame* deepest_ = nullptr;
   struct Segment {
     Block* block;
-    std::byte *free, *end;  ///< of the one before
+    std::byte *free, *end;  ///< of the segment before it
   };
   std::vector<Segment> segments_;
   Store<Entry> entries_;

@@ -1,4 +1,4 @@
-// Numbers are in range, and values go where their types fit.
+// Check that numbers are in range and types fit.
 #include "plan/check.h"
 
 #include "plan/int_reader.h"
@@ -17,33 +17,37 @@ class Checker {
     find_pinned();
     for (const Region& region : plan_.regions) check_region(region);
     const Region& main = plan_.regions[0];
-    if (main.params.size() != 1 || main.results.size() != 1 || main.programs.size() != 1) not_a_plan("main has phases");
+    if (main.params.size() != 1 || main.results.size() != 1 || main.programs.size() != 1)
+      not_a_plan("main has more than one phase");
   }
 
  private:
   const Region& region(int32_t number) const {
-    if (number < 0 || static_cast<size_t>(number) >= plan_.regions.size()) not_a_plan("there is no such region");
+    if (number < 0 || static_cast<size_t>(number) >= plan_.regions.size())
+      not_a_plan("the number of a region is out of range");
     return plan_.regions[static_cast<size_t>(number)];
   }
   const Slot& slot(const Region& in, int32_t number) const {
-    if (number < 0 || static_cast<size_t>(number) >= in.slots.size()) not_a_plan("there is no such column");
+    if (number < 0 || static_cast<size_t>(number) >= in.slots.size())
+      not_a_plan("the number of a column is out of range");
     return in.slots[static_cast<size_t>(number)];
   }
   const Slot& operand(const Region& in, Operand x) const {
     if (x >= 0) return slot(in, x);
-    if (static_cast<size_t>(~x) >= plan_.constants.size()) not_a_plan("there is no such constant");
+    if (static_cast<size_t>(~x) >= plan_.constants.size()) not_a_plan("the number of a constant is out of range");
     return plan_.constants[static_cast<size_t>(~x)].slot;
   }
   static void accept(const Slot& to, const Slot& from) {
-    if (!is_fitting(to, from)) not_a_plan("a value of another type goes into a column");
+    if (!is_fitting(to, from)) not_a_plan("a value does not have the type of the column that it goes to");
   }
-  /// A lane of an array, or an array of lanes: which of them may know less of its lengths?
+  /// A lane of an array (`is_mapped`), or an array of lanes: the receiver may have fewer known dimensions.
   static void accept_row(const Slot& lane, const Slot& stack, bool is_mapped) {
-    if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank()) not_a_plan("a lane is no row of the stack");
+    if (lane.dtype != stack.dtype || lane.rank() + 1 != stack.rank())
+      not_a_plan("a lane of a map does not have the type of a row of its array");
     for (size_t axis = 0; axis < lane.shape.size(); ++axis)
       if (lane.shape[axis] != stack.shape[axis + 1] &&
           (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
-        not_a_plan("a lane is no row of the stack");
+        not_a_plan("a lane of a map does not have the type of a row of its array");
   }
   static bool is_float(const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; }
   static void below(int32_t number, int32_t count, const char* what) {
@@ -52,11 +56,11 @@ class Checker {
 
   void check_region(const Region& in) {
     const Region& body = region(in.body);
-    if (body.kind == Region::Kind::Branch || body.body != in.body) not_a_plan("a region belongs to no body");
-    if (in.kind != Region::Kind::Branch && &body != &in) not_a_plan("a body belongs to another");
-    if (z(in.group) >= plan_.groups.size()) not_a_plan("there is no such group");
+    if (body.kind == Region::Kind::Branch || body.body != in.body) not_a_plan("a region names a body that is not one");
+    if (in.kind != Region::Kind::Branch && &body != &in) not_a_plan("a body is not its own body");
+    if (z(in.group) >= plan_.groups.size()) not_a_plan("the number of a group is out of range");
     for (const Slot& slot : in.slots)
-      if (slot.kind != SlotKind::Value) not_a_plan("a column is of a kind that nothing makes yet");
+      if (slot.kind != SlotKind::Value) not_a_plan("a column is a handle, which the core does not support yet");
     for (const auto* phases : {&in.params, &in.results})
       for (const auto& slots : *phases)
         for (int32_t number : slots)
@@ -73,11 +77,12 @@ class Checker {
   void check_item(const Region& in, const Item& item, bool in_straight) {
     const auto at = static_cast<size_t>(item.number);
     using Kind = Item::Kind;
-    if (undertow::is_straight(item.kind) != in_straight) not_a_plan("an item stands in the wrong place");
+    if (undertow::is_straight(item.kind) != in_straight)
+      not_a_plan("a stage enters an operator, or runs something that is entered as an operator");
     switch (item.kind) {
       case Kind::Op: {
         const OpItem& op = plan_.ops[at];
-        below(op.node, plan_.nodes, "there is no such node");
+        below(op.node, plan_.nodes, "the number of a node is out of range");
         for (Operand x : op.inputs) operand(in, x);
         for (int32_t to : op.outputs)
           if (to != kNoSlot) slot(in, to);
@@ -86,12 +91,12 @@ class Checker {
       case Kind::Branch: {
         const BranchItem& branch = plan_.branches[at];
         const Slot& pred = slot(in, branch.pred);
-        if (pred.dtype != DType::Bool || pred.rank() != 0) not_a_plan("a branch is not decided by a bool");
+        if (pred.dtype != DType::Bool || pred.rank() != 0) not_a_plan("the predicate of a branch is not a bool scalar");
         for (size_t side = 0; side < 2; ++side) {
           const Region& inner = region(branch.regions[side]);
           if (inner.kind != Region::Kind::Branch || inner.body != in.body)
-            not_a_plan("a side is no branch of this body");
-          below(branch.visit, static_cast<int32_t>(inner.programs.size()), "a side has no such phase");
+            not_a_plan("a side of a branch is not a branch region of the same body");
+          below(branch.visit, static_cast<int32_t>(inner.programs.size()), "a side of a branch lacks this visit");
           for (const Transfer& t : branch.transfers[side]) accept(slot(inner, t.to), operand(in, t.from));
           for (const Merge& merge : branch.merges) accept(slot(in, merge.to), operand(inner, merge.sides[side]));
         }
@@ -100,26 +105,28 @@ class Checker {
       }
       case Kind::Call: {
         const CallItem& call = plan_.calls[at];
-        if (call.callees.size() != 1 || call.selector != kNoSlot) not_a_plan("a call has not one callee");
+        if (call.callees.size() != 1 || call.selector != kNoSlot) not_a_plan("a call does not have exactly one callee");
         const Region& callee = region(call.body);
-        if (callee.kind != Region::Kind::Function) not_a_plan("a call enters no function");
-        if (call.sibling < 0 || call.sibling >= call.siblings) not_a_plan("a call is no sibling of its family");
-        below(call.phase, static_cast<int32_t>(callee.programs.size()), "a callee has no such phase");
+        if (callee.kind != Region::Kind::Function) not_a_plan("the callee of a call is not a function");
+        if (call.sibling < 0 || call.sibling >= call.siblings)
+          not_a_plan("a call's place in its family is out of range");
+        below(call.phase, static_cast<int32_t>(callee.programs.size()), "a callee lacks the phase of a call");
         const auto phase = static_cast<size_t>(call.phase);
         if (call.arguments.size() != callee.params[phase].size())
-          not_a_plan("a call has other arguments than its callee");
-        if (call.results.size() != callee.results[phase].size()) not_a_plan("a call has other results than its callee");
+          not_a_plan("a call has too many or too few arguments");
+        if (call.results.size() != callee.results[phase].size()) not_a_plan("a call has too many or too few results");
         for (size_t k = 0; k < call.arguments.size(); ++k)
           if (callee.params[phase][k] != kNoSlot)
             accept(slot(callee, callee.params[phase][k]), operand(in, call.arguments[k]));
         for (size_t k = 0; k < call.results.size(); ++k)
           if (call.results[k] != kNoSlot) {
-            if (callee.results[phase][k] == kNoSlot) not_a_plan("a result is not there");
+            if (callee.results[phase][k] == kNoSlot)
+              not_a_plan("a call takes a result that its callee does not return");
             accept(slot(in, call.results[k]), slot(callee, callee.results[phase][k]));
           }
         for (Operand x : call.hoists) operand(in, x);
         if (call.makes_entry ? static_cast<int32_t>(call.hoists.size()) < callee.hoisted : !call.hoists.empty())
-          not_a_plan("an entry is not given what it needs");
+          not_a_plan("a call hoists fewer values than are read below it");
         check_visits(in, callee, call.visits, call.phase);
         check_drops(in, call.drops);
         break;
@@ -127,15 +134,17 @@ class Checker {
       case Kind::Loop: {
         const LoopItem& loop = plan_.loops[at];
         const Region& body = region(loop.body);
-        if (body.kind != Region::Kind::Loop || body.programs.size() != 1) not_a_plan("a loop enters no loop");
-        below(loop.branch, body.branches, "there is no such branch");
-        const BranchItem* found = decides(plan_, loop);
-        if (found == nullptr) not_a_plan("nothing decides whether a loop goes on");
-        const Region& going = region(found->regions[0]);
-        if (loop.next.size() != loop.variables.size()) not_a_plan("a loop variable has no next value");
+        if (body.kind != Region::Kind::Loop || body.programs.size() != 1)
+          not_a_plan("the body of a loop is not a loop");
+        below(loop.branch, body.branches, "the number of a loop's branch is out of range");
+        const BranchItem* branch = decides(plan_, loop);
+        if (branch == nullptr) not_a_plan("the branch of a loop is never entered");
+        const Region& continues = region(branch->regions[0]);
+        if (loop.next.size() != loop.variables.size())
+          not_a_plan("a loop does not have one next value for each variable");
         for (size_t k = 0; k < loop.variables.size(); ++k) {
           accept(slot(body, loop.variables[k].to), operand(in, loop.variables[k].from));
-          accept(slot(body, loop.variables[k].to), operand(going, loop.next[k]));
+          accept(slot(body, loop.variables[k].to), operand(continues, loop.next[k]));
         }
         for (const Transfer& t : loop.outers) accept(slot(body, t.to), operand(in, t.from));
         for (const Exit& exit : loop.exits) accept(slot(in, exit.to), operand(body, exit.from));
@@ -144,9 +153,9 @@ class Checker {
       case Kind::Map: {
         const MapItem& map = plan_.maps[at];
         const Region& body = region(map.body);
-        if (body.kind != Region::Kind::Map) not_a_plan("a map enters no map");
-        below(map.phase, static_cast<int32_t>(body.programs.size()), "a map has no such phase");
-        if (map.phase == 0 && operand(in, map.counted).rank() == 0) not_a_plan("a map over a scalar");
+        if (body.kind != Region::Kind::Map) not_a_plan("the body of a map is not a map");
+        below(map.phase, static_cast<int32_t>(body.programs.size()), "the body of a map lacks its phase");
+        if (map.phase == 0 && operand(in, map.counted).rank() == 0) not_a_plan("a map is over a scalar");
         for (const Transfer& t : map.mapped) accept_row(slot(body, t.to), operand(in, t.from), true);
         for (const Transfer& t : map.outers) accept(slot(body, t.to), operand(in, t.from));
         for (const Exit& r : map.results) accept_row(operand(body, r.from), slot(in, r.to), false);
@@ -158,50 +167,50 @@ class Checker {
         if (read.is_shared)
           accept(slot(in, read.to), slot(plan_.regions[0], read.index));
         else
-          below(read.index, region(in.body).hoisted, "an entry is not given what is read"), slot(in, read.to);
+          below(read.index, region(in.body).hoisted, "a read of an entry is out of range"), slot(in, read.to);
         break;
       }
       case Kind::Collect: {
         const CollectItem& collect = plan_.collects[at];
-        below(collect.node, plan_.nodes, "there is no such node");
-        below(collect.index, region(in.body).hoisted, "an entry is not given what is collected");
+        below(collect.node, plan_.nodes, "the number of a node is out of range");
+        below(collect.index, region(in.body).hoisted, "the index of a collect is out of range");
         const Slot& first = operand(in, collect.values[0]);
         const Slot& second = operand(in, collect.values[1]);
         if (!is_float(second) || (collect.kind != CollectKind::Rows && first.dtype != second.dtype))
-          not_a_plan("what is collected is no float");
+          not_a_plan("a collected value is not a float");
         if (collect.kind == CollectKind::Rows && first.dtype != DType::I32 && first.dtype != DType::I64)
-          not_a_plan("rows without numbers");
+          not_a_plan("the indices of collected rows are not integers");
         if (collect.kind == CollectKind::Product) {
           const bool is_row = first.rank() == 1 && second.rank() == 1;
           const bool are_rows = first.rank() == 2 && second.rank() == 2 && first.shape[0] == second.shape[0];
           if (!(is_row || are_rows) || first.is_dynamic || second.is_dynamic)
-            not_a_plan("a product of what has not as many rows is collected");
+            not_a_plan("a collected product is not of two vectors, or of two matrices with the same number of rows");
         }
         break;
       }
       case Kind::Collected: {
         const CollectedItem& collected = plan_.collecteds[at];
-        below(collected.call, in.calls, "there is no such call");
-        if (collected.index < 0) not_a_plan("a number is out of range");
+        below(collected.call, in.calls, "the number of a call is out of range");
+        if (collected.index < 0) not_a_plan("the index of a collected is negative");
         const Slot& like = operand(in, collected.like);
-        if (!is_float(like)) not_a_plan("what is collected is no float");
+        if (!is_float(like)) not_a_plan("a collected value is not a float");
         if (collected.to[1] == kNoSlot) {
           accept(slot(in, collected.to[0]), like);
         } else {
           const Slot& numbers = slot(in, collected.to[0]);
           const Slot& rows = slot(in, collected.to[1]);
           if (numbers.dtype != DType::I64 || numbers.rank() != 1 || !numbers.is_dynamic)
-            not_a_plan("rows without numbers");
+            not_a_plan("the indices of collected rows are not i64[?]");
           if (rows.dtype != like.dtype || rows.rank() != like.rank() || like.rank() == 0 || !rows.is_dynamic)
-            not_a_plan("rows of another type than what is collected");
+            not_a_plan("collected rows do not have the type of what they are rows of");
         }
         break;
       }
-      case Kind::Fused: break;  // its operators are looked at one by one
+      case Kind::Fused: break;  // its operators are checked one by one
     }
   }
 
-  /// The lanes of siblings stand between each other: each has a place of its own, and none is free.
+  /// The lanes of siblings are interleaved: each sibling has a place of its own, and no place is free.
   void check_families(const Stage& stage) const {
     for (const Item& item : stage.entered) {
       if (item.kind != Item::Kind::Call) continue;
@@ -214,19 +223,20 @@ class Checker {
         const CallItem& sibling = plan_.calls[z(other.number)];
         const bool is_alike = sibling.siblings == call.siblings && sibling.body == call.body && sibling.phase == 0;
         if (!is_alike || z(sibling.sibling) >= places.size() || places[z(sibling.sibling)])
-          not_a_plan("a call is no sibling of its family");
+          not_a_plan("a family has two calls in one place, or calls of different functions");
         places[z(sibling.sibling)] = true;
         ++count;
       }
-      if (count != call.siblings) not_a_plan("a sibling is missing");
+      if (count != call.siblings) not_a_plan("a family of calls is not complete");
     }
   }
 
-  /// What is lent, or looked at again some time, must stay.
+  /// Hoisted values, predicates, and what main shares stay until their table ends.
   void check_drops(const Region& in, const std::vector<int32_t>& drops) const {
     for (int32_t number : drops) {
       slot(in, number);
-      if (pinned_[z(&in - plan_.regions.data())][z(number)]) not_a_plan("a column is dropped that somebody looks at");
+      if (pinned_[z(&in - plan_.regions.data())][z(number)])
+        not_a_plan("a column is dropped that is hoisted, shared, or a predicate");
     }
   }
 
@@ -251,10 +261,11 @@ class Checker {
 
   void check_visits(const Region& in, const Region& entered, const std::vector<int32_t>& visits, int32_t phase) {
     if (phase > 0) return;
-    if (visits.size() != region(in.body).programs.size()) not_a_plan("it is not said how often something is visited");
+    if (visits.size() != region(in.body).programs.size())
+      not_a_plan("a call or map lacks its number of visits for some phase of the caller");
     for (int32_t count : visits)
       if (count < 0 || count > static_cast<int32_t>(entered.programs.size()))
-        not_a_plan("a phase is visited that is not there");
+        not_a_plan("a call or map has more visits than its body has phases");
   }
 
   const Plan& plan_;

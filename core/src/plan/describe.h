@@ -1,4 +1,4 @@
-// What the core makes of a plan besides executing it item by item, as text: it is not decided here, but it is compiled.
+// What the core compiles from a plan, as text: code of narrow groups, frame layouts of agendas.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@
 namespace undertow {
 
 std::string describe_narrow(const Plan& plan);  ///< the code of narrow groups
-std::string describe_agenda(const Plan& plan);  ///< frames and stages of groups that run by an agenda
+std::string describe_agenda(const Plan& plan);  ///< frames and stages of groups that an agenda schedules
 
 }  // namespace undertow

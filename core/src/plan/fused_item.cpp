@@ -9,7 +9,7 @@
 namespace undertow {
 namespace {
 
-/// Checks and writes one pass.
+/// Checks and builds one fused pass.
 class FusedBuilder {
  public:
   FusedBuilder(const Plan& plan, const Region& region, const FusedFields& from, FusedItem& to)
@@ -19,10 +19,11 @@ class FusedBuilder {
     const size_t registers = from_.inputs.size() + from_.instructions.size();
     if (from_.width < 1 || from_.inputs.size() > 64 || registers > Fused::kMostRegisters ||
         from_.outputs.size() > Fused::kMostRegisters)
-      not_a_plan("a pass is too large");
+      not_a_plan("a pass has too many inputs, registers or outputs");
     for (int32_t number : to_.ops) {
       const OpItem& op = plan_.ops[z(number)];
-      if (op.kernel < 0 || op.is_open || op.outputs.size() != 1) not_a_plan("an operator is no part of a pass");
+      if (op.kernel < 0 || op.is_open || op.outputs.size() != 1)
+        not_a_plan("a pass holds an operator that cannot be fused");
     }
     to_.results.assign(to_.ops.size(), -1);
     for (const FusedInput& input : from_.inputs) add(input);
@@ -35,21 +36,21 @@ class FusedBuilder {
  private:
   const Slot& slot(Operand x) const { return plan_.slot(region_, x); }
 
-  /// The number of the operator that gives a slot.
+  /// The number of the operator that computes a slot.
   size_t maker(int32_t slot) const {
     const auto found = std::ranges::find_if(to_.ops, [&](int32_t op) { return plan_.ops[z(op)].outputs[0] == slot; });
-    if (found == to_.ops.end()) not_a_plan("a pass has no such operator");
+    if (found == to_.ops.end()) not_a_plan("a pass writes a column that none of its operators computes");
     return z(found - to_.ops.begin());
   }
 
   void add(const FusedInput& input) {
     if (input.from >= static_cast<int64_t>(region_.slots.size()) ||
         (input.from < 0 && z(~input.from) >= plan_.constants.size()))
-      not_a_plan("there is no such column");
+      not_a_plan("the number of a column is out of range");
     const Slot& from = slot(input.from);
     if (from.is_dynamic || input.offset < 0 || (input.count != 1 && input.count != from_.width) ||
         int64_t{input.offset} + input.count > from.count)
-      not_a_plan("a pass reads what is not there");
+      not_a_plan("a pass reads past the end of a value, or one of unknown shape");
     to_.inputs.push_back({input.from, input.offset * size_of(from.dtype)});
     types_.push_back({from.dtype, input.count > 1});
     depends_.push_back(uint64_t{1} << (types_.size() - 1));
@@ -57,18 +58,20 @@ class FusedBuilder {
   }
 
   const Fused::Type& operand(const Instruction& instruction, size_t k) const {
-    if (z(instruction.inputs[k]) >= types_.size()) not_a_plan("an instruction reads a register that is not there yet");
+    if (z(instruction.inputs[k]) >= types_.size())
+      not_a_plan("an instruction reads a register that is not yet defined");
     return types_[z(instruction.inputs[k])];
   }
 
   void add(const Instruction& from) {
     constexpr Fused::Kind kinds[] = {Fused::Kind::Each, Fused::Kind::Fold, Fused::Kind::Pick, Fused::Kind::Place};
-    constexpr const char* kOther = "an instruction has operands of other types";
+    constexpr const char* kOther = "an instruction has operands that its kind or operator does not take";
     Fused::Instruction made{kinds[static_cast<int>(from.kind)], nullptr, {}};
-    if (z(from.kernel) >= plan_.kernels.size() || !plan_.kernels[z(from.kernel)]) not_a_plan("there is no such kernel");
+    if (z(from.kernel) >= plan_.kernels.size() || !plan_.kernels[z(from.kernel)])
+      not_a_plan("an instruction names a kernel that the core does not have");
     if (from.kind != InstructionKind::Pick) made.op = plan_.kernels[z(from.kernel)]->elementwise();
     if (from.kind != InstructionKind::Pick && made.op == nullptr)
-      not_a_plan("an instruction is no operator on elements");
+      not_a_plan("the operator of an instruction is not elementwise");
     if (from.inputs.size() != z(made.arity()) || from.inputs.size() > 3) not_a_plan(kOther);
     made.adds = from.kind == InstructionKind::Fold && plan_.kernel_ops[z(from.kernel)] == "add";
     bool is_row = from_.width > Fused::kMostPlanes || from.kind == InstructionKind::Place;
@@ -96,7 +99,7 @@ class FusedBuilder {
       if (from.inputs.size() > 2 && (operand(from, 2).is_row || operand(from, 2).dtype != dtype)) not_a_plan(kOther);
     }
     const size_t op = maker(from.to);
-    const Slot& own = region_.slots[z(from.to)];  // an operator that is the same for all lanes gives it its column
+    const Slot& own = region_.slots[z(from.to)];  // has a column if the operator's result is the same for all lanes
     if (own.dtype != dtype || own.count < (is_row ? from_.width : 1)) not_a_plan(kOther);
     to_.results[op] = static_cast<int32_t>(types_.size());
     types_.push_back({dtype, is_row});
@@ -104,14 +107,14 @@ class FusedBuilder {
     instructions_.push_back(made);
   }
 
-  /// A slot is written from its first element to its last.
+  /// Outputs of one slot must cover it from its first element to its last.
   std::vector<Fused::Output> find_outputs() {
     std::vector<Fused::Output> outputs;
     for (size_t k = 0; k < from_.outputs.size(); ++k) {
       const FusedOutput& from = from_.outputs[k];
       makers_.push_back(maker(from.to));
       const Slot& to = region_.slots[z(from.to)];
-      if (z(from.from) >= types_.size()) not_a_plan("a pass writes what it has not");
+      if (z(from.from) >= types_.size()) not_a_plan("a pass writes a register that is not defined");
       const bool is_row = to.count > 1, is_first = from.offset == 0;
       const int64_t count = is_row ? from_.width : 1;
       const bool follows =
@@ -128,7 +131,7 @@ class FusedBuilder {
     return outputs;
   }
 
-  /// On which inputs the result of each operator depends: by its operands, or what stands for them.
+  /// On which inputs of the pass the result of each operator depends.
   void find_depends() {
     for (size_t k = 0; k < to_.ops.size(); ++k) {
       const OpItem& op = plan_.ops[z(to_.ops[k])];
@@ -152,7 +155,7 @@ class FusedBuilder {
   std::vector<Fused::Type> types_;  // of registers
   std::vector<uint64_t> depends_;   // of registers: on these inputs
   std::vector<Fused::Instruction> instructions_;
-  std::vector<size_t> makers_;  // of outputs: the operators whose results they are
+  std::vector<size_t> makers_;  // by output: the operator that computes it
   int64_t bytes_ = 0;
 };
 

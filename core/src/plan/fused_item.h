@@ -1,4 +1,4 @@
-// Passes of several operators, as a plan says them.
+// Builds the fused passes of a plan.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace undertow {
 
-/// Make the passes of a plan whose operators have been checked; throws std::invalid_argument where instructions,
+/// Build the fused passes of a plan whose operators have been checked; throws std::invalid_argument if instructions,
 /// registers and slots do not fit together.
 void make_fused(Plan& plan, std::span<const std::pair<size_t, FusedFields>> fused);
 

@@ -14,7 +14,7 @@ ValueType read_type(IntReader& in) {
   int64_t most = 1;  // lengths beside a 0 count too
   for (int axis = 0; axis < rank; ++axis) {
     const int64_t length = in.next();
-    if (length < kUnknown || length > kMostBytes) not_a_plan("a length is wrong");
+    if (length < kUnknown || length > kMostBytes) not_a_plan("a dimension is negative or too large");
     type.shape.push_back(length);
     if (length == kUnknown) type.is_dynamic = true;
     if (length > 0 && most > kMostBytes / length) not_a_plan("a value is too large");
@@ -29,9 +29,9 @@ BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
   const auto word = [&]() -> const std::string& {
     return words[static_cast<size_t>(in.between(0, static_cast<int64_t>(words.size())))];
   };
-  BoundKernel found;
-  found.op = word();
-  found.is_effect = in.flag();
+  BoundKernel bound;
+  bound.op = word();
+  bound.is_effect = in.flag();
   Attrs attrs;
   const int32_t attr_count = in.count();
   for (int32_t a = 0; a < attr_count; ++a) {
@@ -43,9 +43,9 @@ BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
         OptionalInts items;
         const int32_t count = in.count();
         for (int32_t i = 0; i < count; ++i) {
-          const bool is_there = in.flag();
+          const bool has_value = in.flag();
           const int64_t value = in.next();
-          items.push_back(is_there ? std::optional(value) : std::nullopt);
+          items.push_back(has_value ? std::optional(value) : std::nullopt);
         }
         attrs.set(name, std::move(items));
         break;
@@ -53,20 +53,20 @@ BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
       default: in.next();
     }
   }
-  for (auto* list : {&found.inputs, &found.outputs}) {
+  for (auto* list : {&bound.inputs, &bound.outputs}) {
     const int32_t count = in.count();
     for (int32_t i = 0; i < count; ++i) {
       const auto dtype = static_cast<DType>(in.between(0, kDTypes));
       list->push_back({dtype, in.between(0, kMostAxes - 4)});
     }
   }
-  if (found.is_effect) return found;
+  if (bound.is_effect) return bound;
   try {
-    found.kernel = bind(found.op, {attrs, found.inputs, found.outputs, functions()});
+    bound.kernel = bind(bound.op, {attrs, bound.inputs, bound.outputs, functions()});
   } catch (const std::invalid_argument& wrong) {
     not_a_plan(wrong.what());
   }
-  return found;
+  return bound;
 }
 
 }  // namespace undertow

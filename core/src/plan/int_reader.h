@@ -1,4 +1,4 @@
-// Read rows of integers: every number is looked at once, here, so that a run need not.
+// Read the integers of an encoded plan, with range checks.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace undertow {
 
 class IntReader {
  public:
-  static constexpr int64_t kMost = int64_t{1} << 24;  // of anything that is counted
+  static constexpr int64_t kMost = int64_t{1} << 24;  // the highest count of anything
 
   explicit IntReader(std::span<const int64_t> rows) : rows_(rows) {}
 
@@ -38,7 +38,7 @@ class IntReader {
   int32_t count() {
     const int64_t value = next();
     if (value < 0 || value > kMost || static_cast<uint64_t>(value) > rows_.size() - at_ + 1)
-      not_a_plan("a count is wrong");
+      not_a_plan("a list is longer than what is left of the plan");
     return static_cast<int32_t>(value);
   }
   bool flag() { return between(0, 2) != 0; }
@@ -53,11 +53,11 @@ class IntReader {
 struct BoundKernel {
   std::string op;
   bool is_effect = false;
-  std::unique_ptr<Kernel> kernel;  ///< null: the host runs it
+  std::unique_ptr<Kernel> kernel;  ///< null: the core has none, so the host runs it
   std::vector<Type> inputs, outputs;
 };
 
-/// The type of a value; it has no bytes where only the run knows how many.
+/// The type of a value; `bytes` is 0 if its shape is known only at run time.
 ValueType read_type(IntReader& in);
 
 /// A kernel: its operator, attributes and types.

@@ -1,5 +1,5 @@
-// What items of a plan read, write and enter. A new kind of item is added here first, and the compiler names the other
-// places. src/undertow/plan/walk.py is the same for Python.
+// What items of a plan read, write and enter. A new kind of item is added here first; the compiler then warns of every
+// switch that lacks it. src/undertow/plan/walk.py is the same for Python.
 #pragma once
 
 #include "undertow/plan.h"
@@ -7,11 +7,11 @@
 
 namespace undertow {
 
-/// When something is read.
+/// When a value is read.
 enum class Reading : uint8_t {
-  Now,   // in the item's own region, when its turn comes
-  Lent,  // the same, and then by all that runs below the entry that it makes
-  Later  // in a region that it enters, when that is over; or in main
+  Now,   // in the item's own region, when the item runs
+  Lent,  // the same, and then by everything below the entry that it makes
+  Later  // in a region that it enters, when that returns; or in main
 };
 
 inline bool is_straight(Item::Kind kind) {
@@ -33,21 +33,21 @@ void each_item(const Region& region, See&& see) {
       each_item(stage, [&](const Item& item) { see(static_cast<int32_t>(program), item); });
 }
 
-/// Items one by one, instead of those that run in one pass: see(item).
+/// An item, or the operators of a fused pass one by one: see(item).
 template <class See>
 void singly(const Plan& plan, const Item& item, See&& see) {
   if (item.kind != Item::Kind::Fused) return see(item);
   for (int32_t op : plan.fuseds[z(item.number)].ops) see(Item{Item::Kind::Op, op});
 }
 
-/// All of the straight run of a stage, one by one: see(item).
+/// All operators of the straight run of a stage, one by one: see(item).
 template <class See>
 void each_straight(const Plan& plan, const Stage& stage, See&& see) {
   for (const auto* items : {&stage.straight, &stage.deferred})
     for (const Item& item : *items) singly(plan, item, see);
 }
 
-/// The branch that decides whether a loop goes on; null, in plans that are not checked.
+/// The branch that decides whether a loop continues; null only in plans that have not been checked.
 inline const BranchItem* decides(const Plan& plan, const LoopItem& loop) {
   for (const Stage& stage : plan.regions[z(loop.body)].programs[0].stages)
     for (const Item& item : stage.entered)
@@ -67,7 +67,7 @@ inline int32_t number_of(const Plan& plan, const Item& item) {
   }
 }
 
-/// What an item hands to the regions that it enters: see(region, transfer).
+/// The values that an item passes to the regions that it enters: see(region, transfer).
 template <class See>
 void each_given(const Plan& plan, const Item& item, See&& see) {
   const auto all = [&](int32_t region, const std::vector<Transfer>& transfers) {
@@ -122,7 +122,7 @@ void each_read(const Plan& plan, size_t r, const Item& item, See&& see) {
     case Item::Kind::Loop: {
       const LoopItem& loop = plan.loops[at];
       for (const auto* transfers : {&loop.variables, &loop.outers})
-        for (const Transfer& transfer : *transfers) later(loop.body, transfer.to);  // the next iteration does
+        for (const Transfer& transfer : *transfers) later(loop.body, transfer.to);  // by the next iteration
       for (const Exit& exit : loop.exits) later(loop.body, exit.from);
       if (const BranchItem* branch = decides(plan, loop))
         for (Operand x : loop.next) later(branch->regions[0], x);

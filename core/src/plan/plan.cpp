@@ -1,4 +1,4 @@
-// Decode a plan: every number is looked at once, here, so that a run need not.
+// Decode a plan. Every number is checked here, once, so that runs need not.
 #include "undertow/plan.h"
 
 #include <algorithm>
@@ -14,9 +14,10 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kVersion = 4;
+constexpr int64_t kVersion = 5;
+constexpr int64_t kFormat = kFieldsHash << 8 | kVersion;
 
-/// Reads records by their fields.
+/// Reads records, field by field.
 class Decoder {
  public:
   Decoder(IntReader& in, Plan& plan, std::vector<std::pair<size_t, FusedFields>>& fused)
@@ -66,14 +67,16 @@ class Decoder {
       case Item::Kind::Collect: {
         const int32_t number = add(plan_.collects);
         CollectItem& collect = plan_.collects.back();
-        if (collect.values.size() != (collect.kind == CollectKind::Whole ? 1 : 2)) not_a_plan("a value is missing");
+        if (collect.values.size() != (collect.kind == CollectKind::Whole ? 1 : 2))
+          not_a_plan("a collect has the wrong number of values");
         collect.values.resize(2, collect.values[0]);
         return number;
       }
       case Item::Kind::Collected: {
         const int32_t number = add(plan_.collecteds);
         CollectedItem& collected = plan_.collecteds.back();
-        if (collected.to.empty() || collected.to.size() > 2) not_a_plan("what is collected goes nowhere");
+        if (collected.to.empty() || collected.to.size() > 2)
+          not_a_plan("a collected writes to no column, or to more than two");
         collected.to.resize(2, kNoSlot);
         return number;
       }
@@ -89,7 +92,7 @@ class Decoder {
         return static_cast<int32_t>(plan_.fuseds.size()) - 1;
       }
     }
-    not_a_plan("there is no such item");
+    not_a_plan("an item is of an unknown kind");
   }
 
   IntReader& in_;
@@ -97,7 +100,7 @@ class Decoder {
   std::vector<std::pair<size_t, FusedFields>>& fused_;
 };
 
-/// How many branches, calls, loops and maps there are in a region: their numbers are all below that.
+/// Count the branches, calls, loops and maps of a region: one more than the highest number of each.
 void count_parts(const Plan& plan, Region& region) {
   int32_t items = 0;
   each_item(region, [&](int32_t, const Item&) { ++items; });
@@ -108,14 +111,14 @@ void count_parts(const Plan& plan, Region& region) {
                     : item.kind == Item::Kind::Loop ? region.loops
                                                     : region.maps;
     const int32_t number = number_of(plan, item);
-    // There may be some in which nothing happens, and so are never entered.
+    // Numbers may have gaps: a branch in which nothing happens is never entered.
     if (number < 0 || number >= items + static_cast<int32_t>(plan.regions.size()))
-      not_a_plan("a number is out of range");
+      not_a_plan("the number of a branch, call, loop or map is out of range");
     most = std::max(most, number + 1);
   });
 }
 
-/// Which operands of an operator all waves below an entry share.
+/// Mark the operands of an operator that all waves below an entry share.
 void mark_shared(const Region& region, OpItem& op) {
   const auto is_shared = [&](Operand x) { return x < 0 || region.slots[z(x)].is_shared; };
   for (size_t k = 0; k < op.inputs.size() && k < 64; ++k)
@@ -125,7 +128,7 @@ void mark_shared(const Region& region, OpItem& op) {
                std::ranges::all_of(op.inputs, is_shared);
 }
 
-/// How often each slot is read, by whatever stands anywhere in a plan.
+/// Count how often each slot is read, anywhere in the plan.
 void count_uses(Plan& plan) {
   const auto use = [&](size_t region, Operand x, Reading = Reading::Now) {
     if (x >= 0) ++plan.regions[region].slots[z(x)].uses;
@@ -137,7 +140,7 @@ void count_uses(Plan& plan) {
   }
 }
 
-/// Slots without columns, and where the others stand.
+/// Mark the slots that need no column, and give the small ones a place in their table's block.
 void place_slots(const Plan& plan, Region& region) {
   each_item(region, [&](int32_t, const Item& item) {
     if (item.kind != Item::Kind::Fused) return;
@@ -161,8 +164,8 @@ void place_slots(const Plan& plan, Region& region) {
   }
 }
 
-/// What one more lane takes, by group: the slots of all its regions, without those that all lanes share. Values whose
-/// size only the run knows count as their boxes.
+/// Bytes of one more lane, by group: the slots of all its regions, without those that all lanes share. A value whose
+/// size is known only at run time counts as its box.
 std::vector<int64_t> lane_bytes_of(const Plan& plan) {
   std::vector<int64_t> bytes(plan.groups.size(), 0);
   for (const Region& region : plan.regions)
@@ -173,40 +176,42 @@ std::vector<int64_t> lane_bytes_of(const Plan& plan) {
 
 }  // namespace
 
-Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> given)
-    : constants(std::move(given)) {
+Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constant_values)
+    : constants(std::move(constant_values)) {
   IntReader in(rows);
-  if (in.next() != kVersion) not_a_plan("it is of another version");
+  if (in.next() != kFormat)
+    not_a_plan("the core was built for another version of the encoding, or for other fields; rebuild it: `make core`");
   nodes = in.between(0, IntReader::kMost);
-  if (in.count() != static_cast<int32_t>(constants.size())) not_a_plan("constants are missing");
+  if (in.count() != static_cast<int32_t>(constants.size())) not_a_plan("it has too many or too few constants");
   const int32_t kernel_count = in.count();
   std::vector<KernelTypes> kernel_types;
-  std::vector<bool> acts;
+  std::vector<bool> is_effect;
   for (int32_t k = 0; k < kernel_count; ++k) {
-    BoundKernel found = read_kernel(in, words);
-    kernel_ops.push_back(std::move(found.op));
-    kernels.push_back(std::move(found.kernel));
-    kernel_types.push_back({std::move(found.inputs), std::move(found.outputs)});
-    acts.push_back(found.is_effect);
+    BoundKernel bound = read_kernel(in, words);
+    kernel_ops.push_back(std::move(bound.op));
+    kernels.push_back(std::move(bound.kernel));
+    kernel_types.push_back({std::move(bound.inputs), std::move(bound.outputs)});
+    is_effect.push_back(bound.is_effect);
   }
   std::vector<std::pair<size_t, FusedFields>> fused;
   Decoder decode(in, *this, fused);
   decode(groups);
   decode(regions);
-  if (!in.at_end()) not_a_plan("it goes on behind its end");
+  if (!in.at_end()) not_a_plan("numbers are left over at its end");
   for (OpItem& op : ops) {
-    if (op.kernel < 0 || op.kernel >= kernel_count) not_a_plan("there is no such kernel");
-    op.is_effect = acts[z(op.kernel)];
+    if (op.kernel < 0 || op.kernel >= kernel_count) not_a_plan("the number of a kernel is out of range");
+    op.is_effect = is_effect[z(op.kernel)];
     if (!kernels[z(op.kernel)]) op.kernel = -1;
   }
   for (Region& region : regions) {
     if (region.kind != Region::Kind::Branch &&
         (region.params.size() != region.programs.size() || region.results.size() != region.programs.size()))
-      not_a_plan("a body does not say what each phase takes and gives");
+      not_a_plan("a body lacks the parameters or results of a phase");
     count_parts(*this, region);
   }
   for (CallItem& call : calls) {
-    if (call.callees.empty() || z(call.callees[0]) >= regions.size()) not_a_plan("there is no such region");
+    if (call.callees.empty() || z(call.callees[0]) >= regions.size())
+      not_a_plan("the number of a region is out of range");
     call.body = call.callees[0];
     call.group = regions[z(call.body)].group;
     call.makes_entry = !call.hoists.empty();

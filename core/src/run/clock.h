@@ -1,4 +1,4 @@
-// How long a run is busy with each kind of step. Who asks for it pays a look at the clock for each change of kind.
+// The time that a run spends on each kind of step. If it is measured, each change of kind reads the clock.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class StepClock {
     if (is_on) last_ = std::chrono::steady_clock::now();
   }
 
-  /// What is done from here on.
+  /// Time counts for this kind of step from now on.
   void to(Step step) {
     if (is_on_ && step != step_) change(step);
   }

@@ -11,10 +11,10 @@
 namespace undertow {
 namespace {
 
-/// Which slots are read, and by whom: in its own region, or from around it.
+/// Counts the readers of each slot, in its own region or from outside.
 class Readers {
  public:
-  /// Those up to a phase.
+  /// Counts readers in phases up to `last`.
   explicit Readers(const Plan& plan, int32_t last = INT32_MAX) : plan_(plan) {
     for (const Region& region : plan.regions) counts_.emplace_back(region.slots.size(), 0);
     for (size_t r = 0; r < plan.regions.size(); ++r) {
@@ -41,7 +41,7 @@ class Readers {
   std::vector<std::vector<int32_t>> counts_;  ///< by region and slot
 };
 
-/// What a run of operators takes from before it, and what of it others read.
+/// Find the slots that deferred operators read from outside, and those of theirs that other items read.
 Deferral deferral_of(const Plan& plan, size_t r, const Program& program, const Stage& stage, Readers& readers) {
   Deferral deferral{};
   deferral.region = static_cast<int32_t>(r);
@@ -51,8 +51,9 @@ Deferral deferral_of(const Plan& plan, size_t r, const Program& program, const S
   std::vector<int32_t> reads, writes;
   for (const Item& item : deferral.items) {
     singly(plan, item, [&](const Item& one) {
-      if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].is_effect) not_a_plan("what acts on the world waits");
-      if (one.kind == Item::Kind::Collected) not_a_plan("what belongs to one table waits");
+      if (one.kind == Item::Kind::Op && plan.ops[z(one.number)].is_effect)
+        not_a_plan("an operator with side effects is deferred");
+      if (one.kind == Item::Kind::Collected) not_a_plan("a collected is deferred");
     });
     each_read(plan, r, item, [&](size_t, Operand x, Reading when) {
       if (when != Reading::Later) reads.push_back(x);
@@ -62,7 +63,7 @@ Deferral deferral_of(const Plan& plan, size_t r, const Program& program, const S
   const auto unique = [](std::vector<int32_t>& slots) {
     std::ranges::sort(slots);
     slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
-    std::erase_if(slots, [](int32_t slot) { return slot < 0; });  // constants, and what nobody uses
+    std::erase_if(slots, [](int32_t slot) { return slot < 0; });  // constants and unused outputs
   };
   unique(reads);
   unique(writes);
@@ -78,20 +79,20 @@ Deferral deferral_of(const Plan& plan, size_t r, const Program& program, const S
   };
   deferral.gives = others(readers);
   if (deferral.is_held()) return deferral;
-  // Nobody waits for these, so their tables may be gone when they run; but for those that have a phase to come.
+  // No fiber waits for these, so their tables may have ended when they run, unless a later phase is to come.
   Readers now(plan, program.phase);
   if (deferral.kind == DeferredKind::Kept ? !deferral.gives.empty() : !others(now).empty())
-    not_a_plan("a result is waited for that comes at any time");
+    not_a_plan("an item reads a deferred result that may not have been computed");
   for (const auto* slots : {&deferral.takes, &deferral.gives})
     for (int32_t slot : *slots)
-      if (plan.regions[r].slots[z(slot)].is_dynamic) not_a_plan("a value without a known shape is kept");
+      if (plan.regions[r].slots[z(slot)].is_dynamic) not_a_plan("a deferred step keeps a value of unknown shape");
   return deferral;
 }
 
-/// It is said how steps wait, and which of them, one by one and in order, belong to the next phase.
+/// Check how a stage is deferred, and list the operators that run in this phase.
 void find_runs(const Plan& plan, Stage& stage) {
   if ((stage.deferred_kind == DeferredKind::None) != stage.deferred.empty())
-    not_a_plan("it is not said how steps wait");
+    not_a_plan("a stage has deferred items but no kind of deferral, or a kind but no items");
   stage.run = stage.straight;
   stage.run.insert(stage.run.end(), stage.deferred.begin(), stage.deferred.end());
   int32_t number = 0;
@@ -105,10 +106,10 @@ void find_runs(const Plan& plan, Stage& stage) {
       ++number;
     });
   if (ahead != stage.ahead.end() || (!stage.ahead.empty() && stage.deferred_kind != DeferredKind::Ahead))
-    not_a_plan("what belongs to the next phase does not wait");
+    not_a_plan("`ahead` names an operator that is not deferred to the next phase");
 }
 
-/// Are these the same value for all lanes?
+/// Is each column one value for all lanes, and are the two the same?
 bool is_same(const Slot& slot, const Column& a, const Column& b) {
   if (a.stride != 0 || b.stride != 0) return false;
   if (!slot.is_dynamic) return a.data == b.data;
@@ -120,7 +121,7 @@ bool is_same(const Slot& slot, const Column& a, const Column& b) {
 void find_deferrals(Plan& plan) {
   Readers readers(plan);
   for (size_t r = 0; r < plan.regions.size(); ++r) {
-    std::vector<int32_t> given;  // by earlier joint runs
+    std::vector<int32_t> given;  // slots that earlier joint runs write
     for (Program& program : plan.regions[r].programs)
       for (Stage& stage : program.stages) {
         find_runs(plan, stage);
@@ -156,7 +157,7 @@ void DeferredRows::hold(const Deferral& deferral, Table& table, void* fiber, siz
 bool DeferredRows::keep(Tables& tables, const Deferral& deferral, Table& table) {
   const size_t takes = deferral.takes.size();
   const bool is_first = parts.empty();
-  for (size_t k = 0; k < takes; ++k) {  // what all lanes share is not copied, so it must be the same for all tables
+  for (size_t k = 0; k < takes; ++k) {  // values that all lanes share are not copied, so all tables must share them
     const Column& column = table.columns[deferral.takes[k]];
     if (column.data == nullptr) throw Stop{Stop::Kind::Internal};
     if (is_first) continue;
@@ -191,7 +192,7 @@ bool DeferredRows::keep(Tables& tables, const Deferral& deferral, Table& table) 
   return true;
 }
 
-/// As an earlier run put them side by side, so that they still lie so.
+/// Sort by the order of an earlier joint run, in which the rows are contiguous.
 void DeferredRows::sort(const Deferral& deferral) {
   const size_t takes = deferral.takes.size();
   const size_t key = z(std::ranges::find(deferral.takes, deferral.order) - deferral.takes.begin());

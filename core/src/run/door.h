@@ -1,8 +1,8 @@
-// The door of a group of functions that are recursive together: how calls enter it, whoever runs it.
+// The door of a group of mutually recursive functions: how calls enter it, whatever schedule runs it.
 //
-// Calls that enter a group together are an invocation, with a part for each of them: its lanes, side by side. A caller
-// makes invocations, a runner runs them, and neither looks behind the other's side. Invocations are strictly nested:
-// one that another makes is over, for this phase, before the other goes on.
+// Calls that enter a group together are an invocation, with a part for each call: its lanes, contiguous. A caller makes
+// invocations, a runner runs them, and neither knows the other's internals. Invocations are strictly nested: one made
+// by another ends, for this phase, before the other continues.
 #pragma once
 
 #include <algorithm>
@@ -20,64 +20,63 @@ namespace undertow {
 class Run;
 struct Invocation;
 
-/// The lanes of one call, what they are given, and what they are below of.
+/// The lanes of one call, their arguments, and the entries that they are below.
 struct Part {
   Invocation* invocation;
-  const CallItem* item;  ///< of the phase at hand: which function, which site
-  const Region* region;  ///< of the caller: its slots say what operands and results are
-  const void* origin;    ///< equal for calls that the same lanes make
+  const CallItem* item;  ///< of the current phase: which function, which site
+  const Region* region;  ///< of the caller: its slots are the types of operands and results
+  const void* origin;    ///< equal for calls made by the same lanes
   int64_t lanes;
-  std::vector<Column> arguments;  ///< of all lanes; the caller's, who lends them until they are taken
+  std::vector<Column> arguments;  ///< of all lanes; borrowed from the caller until `taken`
 
-  // What lanes are below of: one entry, a row of them, or each one of its own. Null: nothing was given to any.
+  // The entries above the lanes: one for all, an array with a stride, or a pointer for each lane. Null: none.
   Entry* entry;
   Entry* row;
   Entry* const* entries;
-  bool makes_entries;   ///< the call itself does
-  int64_t entry_bytes;  ///< what such an entry holds for its lane alone
+  bool makes_entries;   ///< does the call itself make them?
+  int64_t entry_bytes;  ///< that such an entry holds for its lane alone
 
   Entry* entry_of(int64_t lane) const {
     return row != nullptr ? row + lane : entries != nullptr ? entries[lane] : entry;
   }
 };
 
-/// A lane of a part: where something was called.
+/// A lane of a part: the caller of an activation.
 struct Place {
-  Part* part = nullptr;  ///< null: nowhere, outside of main
+  Part* part = nullptr;  ///< null: none, since main has no caller
   int64_t lane = 0;
 };
 
-/// Who makes invocations, and takes their results.
+/// Makes invocations, and takes their results.
 class Caller {
  public:
-  /// Where lanes of a result are to be written, lane 0 first; the same whenever it is asked for.
+  /// Where to write lanes of a result, from lane 0 on; the same for every call.
   virtual Column room(Part& part, size_t result) = 0;
-  /// A result of all lanes, in a column that its user may hold on to.
+  /// A result of all lanes, as a column to which the caller may keep a reference.
   virtual void take(Part& part, size_t result, const Slot& slot, const Column& column) = 0;
-  /// The arguments of a part are not looked at any more: in this phase, what nobody else reads may go.
+  /// The runner has taken the arguments of a part: columns that are dead from here on may be dropped.
   virtual void taken(Part& part) = 0;
-  /// A phase is over, and all results are there.
+  /// A phase has ended, and all results are written.
   virtual void back(Invocation& invocation) = 0;
-  /// Adds the labels of a lane that calls, innermost first, from there to where its own activation was called: that is
-  /// given back.
+  /// Append the labels of a calling lane, innermost first, up to the call of its own activation; returns that call.
   virtual Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const = 0;
-  /// The same for the deepest tag; but a caller may keep that, and add labels one by one as it goes back itself:
-  /// nothing is given back then.
+  /// The same for the deepest tag; but a caller may take it over and append labels one by one as its own frames return:
+  /// then it returns no place.
   virtual Place climb(const Part& part, int64_t lane, std::vector<Label>& labels) { return out(part, lane, labels); }
 
  protected:
   ~Caller() = default;
 };
 
-/// What runs invocations. It calls `Run::leave` when a phase of one is over.
+/// Runs invocations. It calls `Run::leave` when a phase of one ends.
 class Runner {
  public:
   virtual void enter(Invocation& invocation) = 0;   ///< its first phase
   virtual void resume(Invocation& invocation) = 0;  ///< the next one
-  virtual void step() = 0;                          ///< some work on the innermost invocation
-  /// Adds labels, from where it is to where the innermost invocation was called: that is given back.
+  virtual void step() = 0;                          ///< do some work on the innermost invocation
+  /// Append labels from what runs now up to the call of the innermost invocation; returns that call.
   virtual Place where(std::vector<Label>& labels) const = 0;
-  virtual void forget_deepest() {}  ///< another thread has been deeper: that tag is whole
+  virtual void forget_deepest() {}  ///< another thread has been deeper, and its tag is complete
 
  protected:
   ~Runner() = default;
@@ -87,14 +86,14 @@ class Runner {
 struct Invocation {
   Caller* caller;
   int32_t group;
-  int32_t visits;        ///< phases that there will be
+  int32_t visits;        ///< number of phases
   int32_t resume_group;  ///< see CallItem
   int32_t phase;
   int64_t depth;
   std::vector<Part*> parts;
-  Runner* runner;    ///< from the first phase to the last
-  void* handle;      ///< its own
-  size_t asked = 0;  ///< the caller's: parts for which the next phase was asked for
+  Runner* runner;    ///< the same for all phases
+  void* handle;      ///< private to the runner
+  size_t asked = 0;  ///< private to the caller: parts that have asked for the next phase
 
   int64_t lanes() const {
     int64_t all = 0;
@@ -103,20 +102,20 @@ struct Invocation {
   }
 };
 
-/// How far the first phase of an invocation has come.
+/// Progress of the first phase of an invocation.
 struct Progress {
-  size_t part = 0;           ///< the next lanes to be called are those of this part
-  int64_t lane = 0;          ///< from this one on
-  int64_t done = 0;          ///< lanes that were called
-  int64_t calls_before = 0;  ///< that the run had made before the first of them
+  size_t part = 0;           ///< part of the next lane to call
+  int64_t lane = 0;          ///< number of that lane
+  int64_t done = 0;          ///< lanes called so far
+  int64_t calls_before = 0;  ///< calls of the run before the first of them
 };
 
-/// The call of all lanes of a table.
+/// A call by all lanes of a table.
 struct TablePart : Part {
   Table* table;
 };
 
-/// A runner whose calls are those of tables, and all that it does besides entering regions.
+/// A runner whose calls are made by tables, with all that schedules share: calls, operators, entries.
 class TableRunner : public Runner, public Caller {
  public:
   TableRunner(const TableRunner&) = delete;
@@ -130,20 +129,20 @@ class TableRunner : public Runner, public Caller {
   explicit TableRunner(Run& run);
   ~TableRunner() = default;
 
-  /// Begin a part: a call of a table, whose arguments are lent later.
+  /// Begin a part: a call by a table, whose arguments are set later.
   static void begin(TablePart& part, Table& table, const CallItem& item);
-  /// Let a part enter its group together with others: those of one of `waiting`, or of a new invocation.
+  /// Add a part to an invocation: one of `waiting` that it can join, or a new one.
   void join(std::vector<Invocation*>& waiting, Store<Invocation>& store, Part& part, int32_t visits, int64_t depth);
   void lend_arguments(TablePart& part) const;
 
   /// Run an item that enters nothing.
   void straight(Table& table, const Item& item);
-  /// Some of them, in order; one by one, where each result is looked at.
+  /// Several, in order; fused operators one by one if each result is checked.
   void straight_in_order(Table& table, std::span<const Item> items);
   /// The entry that a lane of a table made when it called.
   virtual Entry* made_entry(const Table& table, int32_t call, int64_t lane) const = 0;
-  /// The results of the lanes of a map as one array, in a slot of who entered it: in a box, or as elements at a place.
-  /// `lane(k)` is a column that begins with the value of lane k; `locate()` says where the map is that stops the run.
+  /// Gather the results of the lanes of a map as one array: in a box, or as elements of a slot. `lane(k)` is a column
+  /// that begins with the value of lane k; `locate()` sets the position for errors.
   template <class Lane, class Locate>
   void stack_lanes(const Slot& to, std::byte* at, bool is_box, const Slot& from, int64_t count, int32_t site,
                    Lane&& lane, Locate&& locate);

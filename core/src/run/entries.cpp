@@ -17,7 +17,7 @@ Entry& entry_at(const Table& table, int64_t lane, int32_t index) {
   return *entry;
 }
 
-constexpr Home kHome = Home::Lanes;  // of sums, which are of floats: with the lanes that they are made of
+constexpr Home kHome = Home::Lanes;  // of sums: like the floats that they sum, they live with the lanes
 
 Block* copy_of(Tables& tables, const void* data, int64_t bytes, Home home) {
   Block* block = tables.pool.take(bytes, home);
@@ -25,7 +25,7 @@ Block* copy_of(Tables& tables, const void* data, int64_t bytes, Home home) {
   return block;
 }
 
-/// Make a sum ready to be added to: true where it is new, and to be written.
+/// Prepare a sum for adding to it; true if it is new, and must be written instead.
 bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
   if (sum.whole == nullptr) {
     sum.whole = tables.pool.take(bytes, kHome);
@@ -33,7 +33,7 @@ bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
     return true;
   }
   if (sum.bytes != bytes) throw Stop{Stop::Kind::Internal};
-  if (sum.whole->refs > 1) {  // somebody was given it as it is
+  if (sum.whole->refs > 1) {  // also read elsewhere: copy before adding to it
     Block* copy = copy_of(tables, sum.whole->data(), bytes, kHome);
     tables.pool.drop(sum.whole);
     sum.whole = copy;
@@ -41,7 +41,7 @@ bool is_new(Tables& tables, Sum& sum, int64_t bytes) {
   return false;
 }
 
-/// Add what some lanes have, in their order.
+/// Add the values of lanes, in order.
 void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
   const int64_t bytes = value.bytes(), count = value.count();
   int64_t done = 0;
@@ -52,7 +52,7 @@ void collect_whole(Tables& tables, Sum& sum, int64_t lanes, const View& value) {
   for (; done < lanes; ++done) add_floats(value.dtype, sum.whole->data(), value.lane<void>(done), count);
 }
 
-/// Keep the rows of some lanes, and their numbers. A column that holds just these is not copied: `owner` is its block.
+/// Append rows of lanes and their indices. If a column holds just these rows, it is not copied: `owner` is its block.
 void collect_rows(Tables& tables, Sum& sum, int64_t lanes, const View& numbers, const View& rows, Block* owner) {
   const int64_t bytes = rows.bytes(), count = numbers.count();
   Sum::Rows made{lanes * count, lanes * bytes, nullptr, nullptr};
@@ -70,7 +70,7 @@ void collect_rows(Tables& tables, Sum& sum, int64_t lanes, const View& numbers, 
   sum.rows.push_back(made);
 }
 
-/// The rows of a factor of a product that is collected: a vector is one, a matrix has some.
+/// The rows of an operand of a collected product: a vector is one row.
 View rows_of(View x, int64_t rows) {
   if (x.rank > 1) {
     ++x.shape;
@@ -80,7 +80,7 @@ View rows_of(View x, int64_t rows) {
   return x;
 }
 
-/// The sum over lanes of transposed x times g: of all rows of all lanes at once, where they stand side by side.
+/// Add the sum over lanes of transpose(x) @ g: one product for all lanes, if their rows are contiguous.
 void collect_product(Tables& tables, Sum& sum, int64_t lanes, const View& x, const View& g, Scratch& scratch) {
   const int64_t rows = x.rank > 1 ? x.shape[0] : 1;
   const bool is_one = rows == 1 || lanes == 1 || (x.stride == x.bytes() && g.stride == g.bytes());
@@ -95,7 +95,7 @@ void collect_product(Tables& tables, Sum& sum, int64_t lanes, const View& x, con
   }
 }
 
-/// Put a value into a lane of a slot; the block is given away.
+/// Put a value into a lane of a slot; takes ownership of the block.
 void put_block(Tables& tables, Table& table, int32_t number, int64_t lane, Block* block,
                std::span<const int64_t> shape) {
   const Slot& slot = table.region->slots[z(number)];
@@ -143,7 +143,7 @@ void give_sum(Tables& tables, Table& table, const CollectedItem& item, int64_t l
   put_block(tables, table, item.to[0], lane, total, {like.shape, z(like.rank)});
 }
 
-/// The numbers of rows, and the rows, one after the other; of a sum of whole arrays that is every row.
+/// Write indices and rows in the order in which they were collected; then every row of the sum of whole arrays, if any.
 void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Sum& sum,
                const View& like) {
   const int64_t length = like.shape[0];
@@ -155,7 +155,7 @@ void give_rows(Tables& tables, Table& table, const CollectedItem& item, int64_t 
   }
   std::vector<int64_t> shape(like.shape, like.shape + like.rank);
   shape[0] = count;
-  if (sum.whole == nullptr && sum.rows.size() == 1) {  // as they are: nobody writes to what was collected
+  if (sum.whole == nullptr && sum.rows.size() == 1) {  // not copied: collected rows are never written to
     for (Block* block : {sum.rows[0].numbers, sum.rows[0].rows}) ++block->refs;
     put_block(tables, table, item.to[0], lane, sum.rows[0].numbers, {&count, 1});
     put_block(tables, table, item.to[1], lane, sum.rows[0].rows, shape);

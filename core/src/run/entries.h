@@ -1,4 +1,4 @@
-// What lanes have to do with their entries: read what those were given, and add to what is collected there.
+// Entries: reading their hoisted values, and adding to the sums that they collect.
 #pragma once
 
 #include "memory/table.h"
@@ -6,7 +6,7 @@
 
 namespace undertow {
 
-/// The entry that a lane is below of.
+/// The entry above a lane.
 inline Entry* entry_of(const Table& table, int64_t lane) {
   if (table.entry != nullptr) return table.entry;
   return table.entries == nullptr ? nullptr : table.below()[lane];
@@ -14,27 +14,26 @@ inline Entry* entry_of(const Table& table, int64_t lane) {
 
 void read_entry(Tables& tables, Table& table, const ReadItem& item);
 
-/// Add what some lanes below one entry have. Of rows `owner` is the block, if they are its beginning.
+/// Add the values of lanes below one entry. `owner` is the block of collected rows, if they are at its start.
 void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_t lanes, const View* values,
                    Block* owner, Scratch& scratch);
 
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch);
 
-/// What was collected for one value of an entry by somebody who had an entry of his own in its place: on another
-/// thread.
+/// What another thread has collected for one hoisted value of an entry, in an entry of its own.
 struct Partial {
   Entry* entry;
   size_t index;
   bool is_rows;
-  Buffer numbers;  ///< of rows, i64
+  Buffer numbers;  ///< indices of rows, i64
   Buffer values;
 };
 
-/// Take what an entry has collected away, for the one that it stands for.
+/// Take the sums of a thread's entry, to be added to those of the original.
 void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partial>& partials);
 void add_partial(Tables& tables, const Partial& partial);
 
-/// What was collected by the entry that a lane of a table made.
+/// The sum collected by the entry that a lane of a table made.
 void take_collected(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Entry* entry);
 
 }  // namespace undertow

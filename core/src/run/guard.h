@@ -1,4 +1,4 @@
-// What a run throws knows where it happened.
+// Adds to what a run throws where it happened.
 #pragma once
 
 #include <new>
@@ -8,8 +8,8 @@
 
 namespace undertow {
 
-/// Do something. `locate(stop)` says where a run was stopped; `where()` gives the tag at which the host has raised
-/// something, for `stopped`.
+/// Call `work`. If it throws a Stop, `locate(stop)` adds where; if the host raises, `stopped` is set to the tag
+/// `where()`.
 template <class Work, class Locate, class Where>
 void guarded(Work&& work, Locate&& locate, Where&& where, std::vector<Label>& stopped) {
   try {
@@ -27,9 +27,9 @@ void guarded(Work&& work, Locate&& locate, Where&& where, std::vector<Label>& st
     Stop stop{Stop::Kind::OutOfMemory};
     locate(stop);
     throw stop;
-  } catch (const Interrupted&) {  // nobody asks where, and a tag may be long
+  } catch (const Interrupted&) {  // the tag is not needed, and may be long
     throw;
-  } catch (...) {  // the host's
+  } catch (...) {  // raised by the host
     stopped = where();
     throw;
   }

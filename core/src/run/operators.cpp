@@ -50,12 +50,12 @@ void OperatorRunner::run(Table& table, const OpItem& item) {
 void OperatorRunner::run(Table& table, const FusedItem& item) {
   Fused::Lanes given[Fused::kMostRegisters], outputs[Fused::kMostRegisters];
   if (!run_pieces(item, prepare(table, item, given, outputs), given, outputs).fault) return;
-  for (int32_t op : item.ops) run(table, plan_.ops[z(op)]);  // the one at fault says so
+  for (int32_t op : item.ops) run(table, plan_.ops[z(op)]);  // one by one: the one at fault throws
   throw Stop{Stop::Kind::Internal, position.node};
 }
 
-/// Where some that run together find their operands, and room for their results; in how many lanes. What is the same
-/// for all lanes, as the others are not, is computed.
+/// Find the operands of a fused pass and make room for its results; returns the number of lanes to run. Operators whose
+/// result is the same for all lanes, while others vary, run here.
 int64_t OperatorRunner::prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs) {
   position = {plan_.ops[z(item.ops[0])].node, -1};
   const size_t inputs = item.inputs.size();
@@ -79,19 +79,19 @@ int64_t OperatorRunner::prepare(Table& table, const FusedItem& item, Fused::Lane
     const FusedItem::Output& output = item.outputs[k];
     outputs[k].data = nullptr;
     const bool is_uniform = (output.depends & varying) == 0;
-    if (is_uniform && varying != 0 && table.lanes > 1) continue;  // it is there
+    if (is_uniform && varying != 0 && table.lanes > 1) continue;  // computed above
     if (output.is_first) room(table, output.to, is_uniform);
     outputs[k] = {table.columns[output.to].data + output.offset, table.region->slots[z(output.to)].bytes};
   }
   return varying == 0 ? 1 : table.lanes;
 }
 
-/// Piece by piece, maybe by several threads.
+/// Run a fused pass piece by piece, perhaps on several threads.
 Fused::Stop OperatorRunner::run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given,
                                        const Fused::Lanes* outputs) {
   const Access access;
   if (lanes * item.bytes <= kPiece) {
-    worked(lanes * item.bytes);
+    tables_.scratch().worked(lanes * item.bytes);
     return item.program.run(lanes, given, outputs, tables_.scratch());
   }
   const size_t registers = item.program.types().size();
@@ -115,7 +115,7 @@ Fused::Stop OperatorRunner::run_pieces(const FusedItem& item, int64_t lanes, con
   return first;
 }
 
-/// An operator on each element, where its operands are as flat as its result; its result has room then.
+/// Prepare an elementwise operator whose operands are as flat as its result; makes room for the result.
 bool OperatorRunner::find_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform,
                                FlatStep& step) {
   const Elementwise* each = kernel.elementwise();
@@ -156,7 +156,7 @@ bool OperatorRunner::run_flat(Table& table, const OpItem& item, const Kernel& ke
   FlatStep step;
   if (!find_flat(table, item, kernel, lanes, is_uniform, step)) return false;
   const Access access;
-  constexpr int64_t kRun = 64;  // elements that are never parted
+  constexpr int64_t kRun = 64;  // elements: pieces are multiples of it
   const int64_t count = lanes * step.count;
   in_pieces((count + kRun - 1) / kRun, kRun * step.bytes, 1, [&](int64_t done, int64_t now, Scratch&) {
     step.run(done * kRun, std::min(now * kRun, count - done * kRun));
@@ -164,8 +164,8 @@ bool OperatorRunner::run_flat(Table& table, const OpItem& item, const Kernel& ke
   return true;
 }
 
-/// Where the result is a part of its operand, and may stay there: how many elements come before it; else -1. What only
-/// calls read may be rows that stand apart.
+/// If the result can be a view of a part of its operand: the offset of its first element; else -1. A part of a row has
+/// gaps between lanes, so only calls may read it.
 int64_t OperatorRunner::part_at(const Table& table, const OpItem& item, const Kernel& kernel) const {
   if (item.inputs.size() != 1 || item.outputs[0] == kNoSlot) return -1;
   const Slot& from = tables_.slot(*table.region, item.inputs[0]);
@@ -174,7 +174,7 @@ int64_t OperatorRunner::part_at(const Table& table, const OpItem& item, const Ke
   return kernel.part_at({nullptr, 0, from.shape.data(), from.rank(), from.dtype});
 }
 
-/// Do its operands stand side by side, as its result has them?
+/// Are the operands already contiguous, as in the result?
 bool OperatorRunner::are_row(const Table& table, const OpItem& item, const Kernel& kernel) const {
   if (item.inputs.size() < 2 || item.outputs[0] == kNoSlot) return false;
   const Slot& to = table.region->slots[z(item.outputs[0])];
@@ -195,7 +195,7 @@ bool OperatorRunner::is_view(const Table& table, const OpItem& item, const Kerne
   return part_at(table, item, kernel) >= 0 || are_row(table, item, kernel);
 }
 
-/// Make it one, if it is.
+/// If so, make it one.
 bool OperatorRunner::share(Table& table, const OpItem& item, const Kernel& kernel) {
   if (!is_view(table, item, kernel)) return false;
   const Slot& slot = tables_.slot(*table.region, item.inputs[0]);
@@ -205,7 +205,7 @@ bool OperatorRunner::share(Table& table, const OpItem& item, const Kernel& kerne
   return true;
 }
 
-/// What a kernel works on, of each lane.
+/// Bytes that a kernel reads and writes for each lane.
 int64_t OperatorRunner::bytes_of(const Kernel& kernel, std::span<const View> inputs, std::span<const View> outputs) {
   int64_t bytes = 64, shared = 0;
   for (const auto& views : {inputs, outputs})
@@ -229,7 +229,7 @@ Fault OperatorRunner::run_lanes(const Table& table, const OpItem& item, const Ke
   const int64_t bytes = bytes_of(kernel, inputs, outputs);
   if (bytes * lanes <= kPiece) {
     const Fault found = kernel.run(lanes, inputs.data(), outputs.data(), tables_.scratch(), cache);
-    if (!found) worked(lanes * bytes);
+    if (!found) tables_.scratch().worked(lanes * bytes);
     return found;
   }
   std::mutex mutex;
@@ -246,7 +246,7 @@ Fault OperatorRunner::run_lanes(const Table& table, const OpItem& item, const Ke
   return first;
 }
 
-/// What a kernel reads and writes of all lanes; its results have room then.
+/// Prepare the operands and results of a kernel for all lanes; makes room for the results.
 void OperatorRunner::find_views(Table& table, const OpItem& item, bool is_uniform, std::vector<View>& inputs,
                                 std::vector<View>& outputs) {
   inputs.clear();
@@ -271,7 +271,7 @@ void OperatorRunner::run_static(Table& table, const OpItem& item, const Kernel& 
   if (const Fault found = run_lanes(table, item, kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
 }
 
-/// Are the shapes of operands and results the same in all lanes, at first sight?
+/// Do all lanes certainly have the same shapes? A cheap test, which may fail though they do.
 bool OperatorRunner::is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const {
   if (lanes == 1) return true;
   for (size_t k = 0; k < item.inputs.size(); ++k)
@@ -315,12 +315,12 @@ void OperatorRunner::run_boxed(Table& table, const OpItem& item, const Kernel& k
               static_cast<int64_t>(group.lanes.size()), is_uniform);
 }
 
-/// Run a kernel on lanes whose operands have the same shapes: those that `index` names, or all.
+/// Run a kernel on lanes whose operands have the same shapes: those in `index`, or all.
 void OperatorRunner::run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index,
                                int64_t lanes, bool is_uniform) {
   const bool is_all = index == nullptr;
   const auto at = [index](int64_t k) { return index != nullptr ? index[k] : k; };
-  struct Temporary {  // blocks that go when all is done
+  struct Temporary {  // blocks to drop at the end
     Pool& pool;
     std::vector<Block*>& blocks;
     ~Temporary() {
@@ -410,7 +410,7 @@ void OperatorRunner::run_host(Table& table, const OpItem& item, int64_t lanes, b
       const Access access;
       host_.apply(item.node, inputs, outputs);
     }
-    worked(kTick / 256);  // the host is slow
+    tables_.scratch().worked(Scratch::kLook / 256);  // the host is slow
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (item.outputs[i] == kNoSlot) continue;
       const Slot& slot = table.region->slots[z(item.outputs[i])];

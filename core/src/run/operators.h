@@ -11,7 +11,7 @@
 
 namespace undertow {
 
-/// What a run is at: an operator, or a site that is being entered.
+/// The position of a run: an operator, or a site that is being entered.
 struct Position {
   int32_t node = -1;
   int32_t site = -1;
@@ -22,13 +22,13 @@ class OperatorRunner {
   OperatorRunner(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
       : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), cache_(tables, stats) {}
 
-  /// Throws Stop, with the lane of the table that it happened to in `lane`.
+  /// Throws Stop, and sets `lane` to the lane of the table that faulted.
   void run(Table& table, const OpItem& item);
 
-  /// Some that run together.
+  /// A fused pass.
   void run(Table& table, const FusedItem& item);
 
-  /// A series of them: each is added, unless it must run alone, and then all run piece by piece; see series.cpp.
+  /// A series: operators are added, unless they must run alone, and then all run piece by piece; see series.cpp.
   bool add(Table& table, const OpItem& item);
   bool add(Table& table, const CollectItem& item);
   void add(Table& table, const FusedItem& item);
@@ -36,8 +36,6 @@ class OperatorRunner {
 
   int64_t lane = 0;  ///< of the last fault
   Position position;
-  void (*tick)(void*) = nullptr;  ///< called after every few milliseconds of work; may throw
-  void* context = nullptr;
 
  private:
   struct Group {  // lanes whose operands have the same shapes
@@ -45,14 +43,14 @@ class OperatorRunner {
     std::vector<int32_t> lanes;
   };
 
-  /// An operator on each element of all lanes.
+  /// An elementwise operator on all lanes.
   struct FlatStep {
     Flat flat = nullptr;
     const std::byte* data[3];
-    int64_t sizes[3];  ///< bytes of an element; 0: one for all
+    int64_t sizes[3];  ///< bytes of an element of each operand; 0: one for all lanes
     std::byte* out;
     int64_t size;   ///< of an element of the result
-    int64_t bytes;  ///< that are read and written, for each
+    int64_t bytes;  ///< read and written for each element
     int64_t count;  ///< elements of a lane
 
     void run(int64_t at, int64_t elements) const {
@@ -61,16 +59,16 @@ class OperatorRunner {
     }
   };
 
-  /// A step of a series: an operator on each element, a kernel, some operators in one pass, or a sum over lanes.
+  /// A step of a series: an elementwise operator, a kernel, a fused pass, or a sum over lanes.
   struct Step {
     const OpItem* op;  ///< or
     const FusedItem* fused;
     const CollectItem* collect;
-    bool is_done;  ///< before the pieces: a view of another value, or the same for all lanes
+    bool is_done;  ///< nothing to do for pieces: it is a view, or the same for all lanes
     FlatStep flat;
     std::vector<View> inputs, outputs;
     std::vector<Fused::Lanes> given, made;
-    std::vector<int64_t> moves;  ///< of each of these: bytes from one lane to the next
+    std::vector<int64_t> moves;  ///< by view: bytes from one lane to the next
   };
 
   bool share(Table& table, const OpItem& item, const Kernel& kernel);
@@ -105,13 +103,6 @@ class OperatorRunner {
   Fused::Stop run_pieces(const FusedItem& item, int64_t lanes, const Fused::Lanes* given, const Fused::Lanes* outputs);
   [[noreturn]] void fault(const Table& table, const OpItem& item, int64_t lane);
   void check_finite(const Table& table, const OpItem& item);
-  /// Some bytes have been worked on.
-  void worked(int64_t bytes) {
-    work_ += bytes;
-    if (work_ < kTick) return;
-    work_ = 0;
-    if (tick != nullptr) tick(context);
-  }
 
   const Plan& plan_;
   Tables& tables_;
@@ -119,7 +110,7 @@ class OperatorRunner {
   const RunOptions& options_;
   RunStats& stats_;
   RunCache cache_;
-  /// How many rows a piece of a product has at least, by the bytes of the matrix: with fewer it is read too often.
+  /// The fewest rows in a piece of a product, by the bytes of the matrix: with fewer, the matrix is read too often.
   static int64_t fewest_rows(int64_t matrix) { return matrix > (int64_t{1} << 18) ? 256 : 64; }
   static int64_t pieces_of(int64_t lanes, int64_t bytes, int64_t fewest) {
     const int64_t most = std::max<int64_t>(kPiece / bytes, fewest);
@@ -129,27 +120,25 @@ class OperatorRunner {
   template <class Work>
   void in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work);
 
-  static constexpr int64_t kTick = int64_t{1} << 22;   // bytes: a few milliseconds, whatever is done with them
-  static constexpr int64_t kPiece = int64_t{1} << 19;  // bytes that one thread works on: they stay in its cache
-  static constexpr int64_t kReused = 32;  // bytes of a matrix that cost as much as one of what is multiplied with it
-  int64_t work_ = 0;
-  // Of the operator at hand: kept, so that small ones need no memory of their own.
+  static constexpr int64_t kPiece = int64_t{1} << 19;  // bytes that a thread works on at a time: they fit its cache
+  static constexpr int64_t kReused = 32;  // bytes of a matrix that cost as much as one of the other operand
+  // Scratch for the current operator: kept, so that small operators need not allocate.
   std::vector<View> inputs_, outputs_;
   std::vector<Shape> shapes_;
   std::vector<Block*> made_, blocks_;
-  // Of the series at hand.
-  std::vector<Step> steps_;  ///< the first of them
+  // The current series.
+  std::vector<Step> steps_;  ///< only the first `count_` are used
   size_t count_ = 0;
-  int64_t lane_bytes_ = 0;      ///< that it works on
-  int64_t fewest_ = 1;          ///< lanes of a piece
+  int64_t lane_bytes_ = 0;      ///< read and written for each lane
+  int64_t fewest_ = 1;          ///< lanes of a piece, at least
   int64_t piece_ = 0;           ///< lanes of a piece, at most; 0: there is no series
-  std::vector<int32_t> uses_;   ///< of each slot, in this series
-  std::vector<int32_t> inner_;  ///< slots that only this series uses: they have room for a piece
-  std::unique_ptr<Team> team_;  ///< where there was work for it
+  std::vector<int32_t> uses_;   ///< by slot: reads in this series
+  std::vector<int32_t> inner_;  ///< slots that only this series uses: their columns hold one piece
+  std::unique_ptr<Team> team_;  ///< made when there is work for it
 };
 
-/// Do something for some lanes after the other, with a look at the clock now and then; by several threads, if there are
-/// any. How they are cut into pieces depends on nothing but their number, so that results do not either.
+/// Work on lanes piece by piece, on several threads if there are any, polling now and then. Pieces depend only on the
+/// number of lanes, so that results do not depend on the number of threads.
 template <class Work>
 void OperatorRunner::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Work&& work) {
   const int64_t pieces = pieces_of(lanes, bytes, fewest), most = (lanes + pieces - 1) / std::max<int64_t>(pieces, 1);
@@ -159,17 +148,17 @@ void OperatorRunner::in_pieces(int64_t lanes, int64_t bytes, int64_t fewest, Wor
   };
   int64_t done = 0;
   if (pieces > 1 && options_.threads > 1) {
-    one(0, tables_.scratch());  // alone: what is kept for the others, it makes
+    one(0, tables_.scratch());  // alone, because it packs the matrices that the others use
     if (team_ == nullptr) team_ = std::make_unique<Team>(options_.threads);
     ++stats_.shared_steps;
     team_->run(
         pieces - 1, tables_.scratch(), [&](int64_t piece, Scratch& scratch) { one(piece + 1, scratch); },
-        [&] { worked(most * bytes); });
+        [&] { tables_.scratch().worked(most * bytes); });
     done = pieces;
   }
   for (; done < pieces; ++done) {
     one(done, tables_.scratch());
-    worked(most * bytes);
+    tables_.scratch().worked(most * bytes);
   }
 }
 

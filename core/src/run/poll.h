@@ -1,4 +1,4 @@
-// A look at the clock and at the host, every now and then: both may stop a run.
+// Polls the clock and the host now and then: both may stop a run.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,13 @@ class Poll {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The time counts from here on, or from when another part of the run began.
+  /// The timeout counts from here, or from when another part of the run began.
   Poll(Host& host, double timeout, Clock::time_point began = Clock::now())
       : host_(host), timeout_(timeout), began_(began), last_(began) {}
 
   Clock::time_point began() const { return began_; }
 
-  /// Throws Stop where the time is over, and what the host throws.
+  /// Throws Stop after the timeout, and what the host throws.
   void look() {
     const auto now = Clock::now();
     if (std::chrono::duration<double>(now - began_).count() >= timeout_) throw Stop{Stop::Kind::Timeout};
@@ -26,7 +26,7 @@ class Poll {
     host_.poll();
   }
 
-  /// The same, once in a while: for what is done often.
+  /// The same, but only at every n-th call.
   void tick() {
     if ((++ticks_ & 63) == 0) look();
   }

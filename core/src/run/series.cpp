@@ -1,6 +1,6 @@
-// Several operators in a row on many lanes: some lanes go through all of them, then the next. So what one operator
-// makes, the next one finds in the cache, however many lanes there are; and what only they use has room for those lanes
-// alone.
+// A series: consecutive operators run on some lanes, then on the next. So the result of one operator is in the cache
+// when the next one reads it, however many lanes there are; and values that only the series uses need memory for one
+// piece.
 #include <algorithm>
 #include <atomic>
 #include <ranges>
@@ -13,12 +13,12 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kMostSum = int64_t{1} << 18;  // bytes of a sum of products that is added to piece by piece
-constexpr int64_t kLarge = int64_t{1} << 20;  // bytes of a matrix that all lanes at once had better be multiplied with
+constexpr int64_t kMostSum = int64_t{1} << 18;  // bytes up to which a sum of products is added to piece by piece
+constexpr int64_t kLarge = int64_t{1} << 20;    // bytes of a matrix above which all lanes are multiplied at once
 
 }  // namespace
 
-/// Are all operands there, the same for all lanes?
+/// Are all operands computed, and the same for all lanes?
 bool OperatorRunner::is_known(const Table& table, const OpItem& item) const {
   return std::ranges::all_of(item.inputs, [&](Operand x) {
     return x < 0 || (table.columns[x].data != nullptr && table.columns[x].stride == 0);
@@ -30,7 +30,7 @@ void OperatorRunner::count_uses(std::span<const Operand> operands) {
     if (x >= 0) ++uses_[z(x)];
 }
 
-/// Add an operator to the series; false where it must run alone. What is the same for all lanes runs now.
+/// Add an operator to the series; false if it must run alone. If its result is the same for all lanes, it runs now.
 bool OperatorRunner::add(Table& table, const OpItem& item) {
   if (item.kernel < 0 || item.is_effect || item.is_open) return false;
   if (is_known(table, item)) {
@@ -39,7 +39,7 @@ bool OperatorRunner::add(Table& table, const OpItem& item) {
   }
   const Kernel& kernel = *plan_.kernels[z(item.kernel)];
   const Elementwise* each = kernel.elementwise();
-  if (each != nullptr && each->scan != nullptr) return false;  // it looks at its operands first
+  if (each != nullptr && each->scan != nullptr) return false;  // it checks its operands first
   int64_t bytes = 0, shared = 0;
   for (Operand x : item.inputs) {
     const Column column = tables_.peek(table, x);
@@ -50,7 +50,7 @@ bool OperatorRunner::add(Table& table, const OpItem& item) {
     bytes += table.region->slots[z(to)].bytes;
   }
   if (kernel.is_product() && shared > kLarge) return false;
-  for (int32_t to : item.outputs) tables_.drop(table, to);  // that of an earlier iteration
+  for (int32_t to : item.outputs) tables_.drop(table, to);  // of an earlier iteration
   lane_bytes_ += bytes;
   if (kernel.is_product()) fewest_ = std::max(fewest_, fewest_rows(shared));
   begin(table);
@@ -59,8 +59,8 @@ bool OperatorRunner::add(Table& table, const OpItem& item) {
   return true;
 }
 
-/// A sum over lanes, of each piece while it is in the cache. False for rows, which are kept as they are, and for sums
-/// that would themselves go in and out of the cache with each piece.
+/// Add a sum over lanes, done for each piece while it is in the cache. False for rows, which are only appended, and for
+/// sums so large that each piece would evict them.
 bool OperatorRunner::add(Table& table, const CollectItem& item) {
   if (item.kind == CollectKind::Rows || table.entry == nullptr) return false;
   int64_t bytes = 0, sum = 1;
@@ -73,7 +73,7 @@ bool OperatorRunner::add(Table& table, const CollectItem& item) {
   sum *= size_of(tables_.slot(*table.region, item.values[0]).dtype);
   if (item.kind == CollectKind::Product && sum > kMostSum) return false;
   lane_bytes_ += bytes;
-  // A sum is read and written once for each piece: the larger it is, the more lanes that must be worth.
+  // A sum is read and written once for each piece: the larger it is, the more lanes a piece must have.
   if (item.kind == CollectKind::Product) fewest_ = std::max<int64_t>(fewest_, sum > kMostSum / 2 ? 128 : 64);
   begin(table);
   count_uses(item.values);
@@ -113,11 +113,11 @@ OperatorRunner::Step& OperatorRunner::next_step() {
   return step;
 }
 
-/// Which results does nobody else use? What others see a view of is used by them. (A view of what has room for all
-/// lanes has it too; which ones these are shows when the steps are prepared.)
+/// Find the results that only this series uses. If a view of a result is used outside, so is the result. (A view of a
+/// value with memory for all lanes is such a value too: these are found when steps are prepared.)
 void OperatorRunner::find_inner(Table& table) {
   inner_.clear();
-  if (options_.threads > 1) return;  // each would need room of its own
+  if (options_.threads > 1) return;  // each thread would need its own memory
   const auto may_be = [&](int32_t to) {
     const Slot& slot = table.region->slots[z(to)];
     if (slot.uses == uses_[z(to)] && slot.offset < 0 && !slot.is_dynamic && slot.bytes > 0) inner_.push_back(to);
@@ -136,7 +136,7 @@ void OperatorRunner::find_inner(Table& table) {
       std::erase(inner_, step.op->inputs[0]);
 }
 
-/// Room for a result: of all lanes, or of a piece of them.
+/// Memory for a result: for all lanes, or for one piece.
 std::byte* OperatorRunner::room(Table& table, int32_t number, bool is_uniform) {
   if (is_uniform || piece_ == 0 || !is_inner(number)) return tables_.own(table, number, is_uniform);
   const Slot& slot = table.region->slots[z(number)];
@@ -147,14 +147,14 @@ std::byte* OperatorRunner::room(Table& table, int32_t number, bool is_uniform) {
 
 bool OperatorRunner::is_inner(Operand x) const { return std::ranges::find(inner_, x) != inner_.end(); }
 
-/// Find what a step works on, and how far that moves from lane to lane: what has room for a piece does not.
+/// Find the operands and results of a step, and their strides from piece to piece: 0 for memory of one piece.
 void OperatorRunner::prepare(Table& table, Step& step) {
   step.moves.clear();
   if (step.fused != nullptr) {
     const FusedItem& item = *step.fused;
     Fused::Lanes given[Fused::kMostRegisters], made[Fused::kMostRegisters];
     const int64_t lanes = prepare(table, item, given, made);
-    step.is_done = lanes < table.lanes;  // the same for all
+    step.is_done = lanes < table.lanes;  // the same for all lanes
     if (step.is_done && run_pieces(item, lanes, given, made).fault) run(table, item);
     step.given.assign(given, given + item.program.types().size());
     step.made.assign(made, made + item.outputs.size());
@@ -214,7 +214,7 @@ void OperatorRunner::finish(Table& table) {
   piece_ = 0;
   if (pieces > 1 && options_.threads > 1) stats_.shared_steps += static_cast<int64_t>(steps.size()) - 1;
   std::atomic<bool> has_failed = false;
-  const bool adds_alone = options_.threads > 1;  // in the same order, by one thread
+  const bool adds_alone = options_.threads > 1;  // sums are added in order, by one thread
   in_pieces(table.lanes, bytes, fewest, [&](int64_t done, int64_t now, Scratch& scratch) {
     const auto works = [&](const Step& step) {
       return (adds_alone && step.collect != nullptr) || run_step(table, step, done, now, scratch);
@@ -229,7 +229,7 @@ void OperatorRunner::finish(Table& table) {
   for (int32_t slot : inner_) tables_.drop(table, slot);
   inner_.clear();
   if (!has_failed) return;
-  for (const Step& step : steps) {  // one by one: the one at fault says so
+  for (const Step& step : steps) {  // one by one: the one at fault throws
     if (step.op != nullptr)
       run(table, *step.op);
     else if (step.fused != nullptr)
@@ -238,7 +238,7 @@ void OperatorRunner::finish(Table& table) {
   throw Stop{Stop::Kind::Internal, position.node};
 }
 
-/// One step for some lanes; false where it fails.
+/// Run one step for some lanes; false if it faults.
 bool OperatorRunner::run_step(const Table& table, const Step& step, int64_t done, int64_t now, Scratch& scratch) {
   if (step.is_done) return true;
   const Access access;

@@ -1,4 +1,4 @@
-// Values that leave a run: copies, and what a run that stops says of its operands.
+// Values copied out of a run: results, and operands for errors.
 #pragma once
 
 #include "undertow/run.h"
@@ -8,13 +8,13 @@ namespace undertow {
 /// A value of one lane, copied out.
 Value value_of(const View& view);
 
-/// Why a run stops: these operands, or results, of that node.
+/// A Stop with operands or results of a node.
 Stop stop_of(Stop::Kind kind, int32_t node, std::span<const View> values);
 
-/// A map finds arrays of several lengths.
+/// A Stop for a map over arrays of different lengths.
 Stop unequal_lanes(int32_t phase, int64_t lanes, int64_t length);
 
-/// Is every element finite, where these are floats?
+/// Is every element finite? True if they are not floats.
 bool is_finite(const View& view);
 
 /// Has an array the lengths that its type states?

@@ -15,8 +15,7 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
       tables(of, with.memory),
       operators(of, tables, by, with, counts),
       poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()) {
-  operators.context = this;
-  operators.tick = [](void* self) { static_cast<Run*>(self)->poll.look(); };
+  tables.scratch().watch([](void* self) { static_cast<Poll*>(self)->look(); }, &poll);
   tables.most_frames = options.frames;
   stats.fired.assign(z(plan.nodes), 0);
   clock.start(options.is_timed);
@@ -30,6 +29,7 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
 }
 
 Run::~Run() {
+  tables.scratch().watch(nullptr, nullptr);
   if (stack_.empty() && space_->waves.is_small()) Idle<RunSpace>::all().give(std::move(space_));
 }
 
@@ -43,7 +43,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   guarded([&] {
     lend(inputs);
     begin(runner_of(plan.start.group), space_->root);
-    poll.look();  // where there is no time at all, nothing is done
+    poll.look();  // a timeout of 0 stops before anything runs
     loop();
     results = values();
   });
@@ -66,7 +66,7 @@ void Run::loop() {
 // ------------------------------------------------------------------------------------------------------------------
 // Main
 
-/// Inputs are read where they are; small ones have room behind them, as other values.
+/// Inputs are borrowed; small ones are copied, since kernels need padding after them.
 void Run::lend(std::span<const View> inputs) {
   const CallItem& item = plan.start;
   Part& main = space_->main;
@@ -81,8 +81,8 @@ void Run::lend(std::span<const View> inputs) {
   space_->results.assign(item.results.size(), {});
   space_->boxes.resize(inputs.size());
   space_->lent.clear();
-  constexpr int64_t kRoom = 128;  // of a small one
-  Block* small = nullptr;         // all of them
+  constexpr int64_t kRoom = 128;  // bytes for a small input
+  Block* small = nullptr;         // holds all of them
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (item.arguments[k] == kNoSlot) continue;
     const Slot& slot = main.region->slots[z(item.arguments[k])];
@@ -119,7 +119,7 @@ void Run::take(Part& part, size_t result, const Slot& slot, const Column& column
   space_->results[result] = column;
 }
 
-/// Results as they are, if nobody else uses them.
+/// Copy results out, or take their blocks if nothing else refers to them.
 std::vector<Value> Run::values() {
   const Part& main = space_->main;
   std::vector<Value> made(space_->results.size());
@@ -185,15 +185,16 @@ void Run::leave(Invocation& invocation) {
 }
 
 bool Run::goes_narrow(const Invocation& invocation) const {
-  constexpr int64_t kNarrow = 16;  // lanes; with more, waves are faster
+  constexpr int64_t kNarrow = 16;  // lanes; for more, waves are faster
   return plan.groups[z(invocation.group)].is_narrow && !options.check_finite && !options.is_traced &&
          invocation.lanes() <= kNarrow;
 }
 
 // ------------------------------------------------------------------------------------------------------------------
-// Where it is, and how deep it was
+// Tags, and the deepest of them
 
-/// Each adds its labels when it goes back: so no level costs more than itself, however many are deeper than all before.
+/// Frames add their labels to the deepest tag when they return: so a new maximum costs no walk up the stack, however
+/// often there is one.
 void Run::begin_deepest(int64_t depth, const Place& first) {
   if (depth > options.max_depth) throw OverLimit{OverLimit::Kind::Depth};
   stats.max_depth = depth;
@@ -219,7 +220,7 @@ std::vector<Label> Run::where() const {
   return labels;
 }
 
-/// Say where the run was stopped.
+/// Add to a Stop where it happened.
 void Run::locate(Stop& stop) const {
   if (stop.tag.empty()) stop.tag = where();
   if (stop.node < 0 && stop.site < 0) {

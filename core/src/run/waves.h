@@ -1,4 +1,4 @@
-// One run of a plan on one thread: what all that runs groups shares, and who runs which group.
+// One run of a plan on one thread: what its runners share, and which of them runs which group.
 #pragma once
 
 #include <memory>
@@ -16,51 +16,51 @@
 
 namespace undertow {
 
-/// What a run needs besides tables, and what runs groups.
+/// What a run needs besides tables and runners; kept for the next run.
 struct RunSpace {
   Part main{};
   Invocation root{};
-  std::vector<Block*> lent;     ///< what inputs were copied to
-  std::vector<Box> boxes;       ///< inputs whose shape only the run knows
+  std::vector<Block*> lent;     ///< copies of inputs
+  std::vector<Box> boxes;       ///< inputs of unknown shape
   std::vector<Column> results;  ///< of main
-  std::vector<Runner*> stack;   ///< of the invocations that are under way
+  std::vector<Runner*> stack;   ///< runners of the active invocations
   lockstep::WaveSpace waves;
 };
 
 class Run final : private Caller {
  public:
-  /// A run of its own; or, given the one whose lanes it works on, a part of another, on another thread.
+  /// A whole run; or, given its owner, a part of another run, on another thread.
   Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats, const Run* owner = nullptr);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run();
 
-  std::vector<Value> run(std::span<const View> inputs);  ///< all of it: main is entered as other functions are
-  void run(Invocation& invocation);                      ///< some lanes of the owner's
+  std::vector<Value> run(std::span<const View> inputs);  ///< the whole run: main is entered like any function
+  void run(Invocation& invocation);                      ///< some lanes of the owner
 
-  // The door. Entering and resuming return at once: `Caller::back` says when a phase is over.
+  // The door. Entering and resuming return at once: `Caller::back` is called when a phase ends.
 
   void enter(Invocation& invocation);
   void resume(Invocation& invocation);
-  /// A phase of the innermost invocation is over.
+  /// A phase of the innermost invocation has ended.
   void leave(Invocation& invocation);
-  /// Run the lanes that are left on several threads; false where that does not pay.
+  /// Run the remaining lanes on several threads; false if that does not pay.
   bool share(Invocation& invocation, const Progress& progress);
 
-  /// A value of main that is the same for all.
+  /// A shared value of main.
   Column shared(int32_t slot) const { return main_columns != nullptr ? main_columns[slot] : agenda_->shared(slot); }
   Schedule schedule_of(int32_t group) const {
     return options.goes_deep ? Schedule::Lockstep : plan.groups[static_cast<size_t>(group)].schedule;
   }
 
-  /// Lanes are called at some depth, these before others: is that deeper than all before? Then the deepest tag is
-  /// theirs, or, if no place is given, that of who asks.
+  /// Lanes are called at this depth. If it is the greatest so far, the deepest tag is that of `first` or, without one,
+  /// that of the runner that calls this.
   bool deepen(int64_t depth, const Place& first) {
     if (depth <= stats.max_depth) return false;
     begin_deepest(depth, first);
     return true;
   }
-  /// The deepest tag goes on there.
+  /// Continue the deepest tag at this place.
   void go_on_deepest(const Place& place) { deepest_ = place; }
 
   lockstep::WaveSpace& wave_space() { return space_->waves; }
@@ -73,17 +73,17 @@ class Run final : private Caller {
   OperatorRunner operators;
   StepClock clock;
   Poll poll;
-  Column* main_columns = nullptr;  ///< where lockstep runs main, or another thread
+  Column* main_columns = nullptr;  ///< if lockstep or another thread runs main
 
  private:
-  // Of main: nobody calls it, so the run does.
+  // The caller of main.
   Column room(Part& part, size_t result) override;
   void take(Part& part, size_t result, const Slot& slot, const Column& column) override;
   void taken(Part&) override {}
   void back(Invocation&) override {}
   Place out(const Part&, int64_t, std::vector<Label>&) const override { return {}; }
 
-  /// One of those that run groups: most runs need one or two of them.
+  /// A runner, made at its first use: most runs need one or two.
   template <class One>
   One& made(std::optional<One>& one) {
     return one ? *one : one.emplace(*this);
@@ -105,8 +105,8 @@ class Run final : private Caller {
 
   std::unique_ptr<RunSpace> space_ = Idle<RunSpace>::all().take();
   std::vector<Runner*>& stack_ = space_->stack;
-  std::vector<Column> columns_;  ///< of the owner's main, without their blocks: counting is for one thread
-  Place deepest_;                ///< where the deepest tag goes on, when that call comes back
+  std::vector<Column> columns_;  ///< of the owner's main, without blocks: reference counts are not thread-safe
+  Place deepest_;                ///< where the deepest tag continues when that call returns
   std::optional<Narrow> narrow_;
   std::optional<lockstep::Lockstep> lockstep_;
   std::optional<agenda::Agenda> agenda_;

@@ -12,9 +12,9 @@
 namespace undertow {
 
 struct Helper::Thread {
-  std::mutex mutex;  // of all that follows
+  std::mutex mutex;  // guards all below
   std::condition_variable changed;
-  std::function<void()> work;  // empty: there is nothing to do
+  std::function<void()> work;  // empty: idle
   bool is_over = false;
 
   void begin(std::function<void()> given) {
@@ -45,8 +45,8 @@ namespace {
 
 constexpr size_t kMost = 64;  // that are kept
 
-/// Those that have nothing to do. Nobody waits for the list: who finds it taken does without. (So a process that was
-/// forked at a bad moment does not wait for ever.)
+/// The idle threads. Nobody waits for the lock: whoever finds it held does without. (So a child that was forked while
+/// another thread held it does not deadlock.)
 struct Idlers {
   std::mutex mutex;
   std::vector<Helper::Thread*> threads;
@@ -55,14 +55,14 @@ struct Idlers {
 };
 
 Idlers& idlers() {
-  static Idlers& all = *new Idlers;  // for ever, as its threads are
+  static Idlers& all = *new Idlers;  // never destroyed, since its threads never end
   return all;
 }
 
 Helper::Thread* idler() {
   const std::unique_lock lock(idlers().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return nullptr;
-  if (idlers().process != getpid()) {  // threads stay behind in the process that this one was forked from
+  if (idlers().process != getpid()) {  // a forked child does not inherit threads
     idlers().threads.clear();
     idlers().process = getpid();
   }

@@ -1,15 +1,14 @@
-// Threads that are kept: starting one takes longer than much of what it is started for.
+// A thread pool: starting a thread takes longer than most of the work for it.
 #pragma once
 
 #include <functional>
 
 namespace undertow {
 
-/// Some work that another thread does. It must be waited for, and must not throw.
+/// Work for another thread. It must be joined, and must not throw.
 class Helper {
  public:
-  /// Begin it on a thread that has nothing to do, or on a new one. Throws std::system_error where the system has no
-  /// more.
+  /// Start it on an idle thread or a new one. Throws std::system_error if the system has no more.
   explicit Helper(std::function<void()> work);
   Helper(Helper&& other) noexcept : thread_(other.thread_) { other.thread_ = nullptr; }
   Helper& operator=(Helper&&) = delete;

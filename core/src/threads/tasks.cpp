@@ -1,5 +1,4 @@
-// Lanes of one invocation on several threads: each runs some of them, as an invocation of its own, with tables of its
-// own.
+// The lanes of one invocation on several threads: each task runs some of them as an invocation with tables of its own.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -16,15 +15,15 @@
 namespace undertow {
 namespace {
 
-constexpr int64_t kFewFrames = int64_t{1} << 20;  // then they are for one thread
-constexpr int64_t kManyCalls = int64_t{1} << 21;  // two milliseconds and more: then others are worth waking up
-constexpr int64_t kManyLanes = 1024;              // of numbers: enough for all threads
-constexpr int64_t kTasks = 32;                    // so that threads end at about the same time
+constexpr int64_t kFewFrames = int64_t{1} << 20;  // with a lower limit of frames, one thread runs all
+constexpr int64_t kManyCalls = int64_t{1} << 21;  // two milliseconds or more: worth waking other threads
+constexpr int64_t kManyLanes = 1024;              // lanes of a scalar group that are enough for all threads
+constexpr int64_t kTasks = 32;                    // more than threads, so that these end at about the same time
 
-/// An earlier task of another thread has failed: what this one would find is not asked for.
+/// Thrown in a task when an earlier task has failed: its result is not needed.
 struct Cancelled {};
 
-/// The host of a task: it runs nothing that needs one, and only the owner's thread asks the owner's.
+/// The host of a task. Tasks run no operators of the host, and only the owner's thread may poll the owner's host.
 class TaskHost : public Host {
  public:
   TaskHost(Host* owner, int64_t task, const std::atomic<int64_t>& first_failed)
@@ -42,14 +41,14 @@ class TaskHost : public Host {
   const std::atomic<int64_t>& first_failed_;
 };
 
-/// Lanes of an invocation, from one of a part on, for one task.
+/// A range of lanes of an invocation, for one task.
 struct Range {
   size_t part;
   int64_t lane, count;
 };
 
-/// Some lanes of an invocation as one of their own. What they are given is lent: counting users is for one thread. What
-/// they give is written to room that the owner has made.
+/// Some lanes of an invocation as one of their own. Arguments are borrowed, since reference counts are not thread-safe;
+/// results are written to columns that the owner has made.
 class Task final : public Caller {
  public:
   Task(const Plan& plan, const Invocation& owner, const std::vector<std::vector<Column>>& rooms, Range range,
@@ -66,7 +65,7 @@ class Task final : public Caller {
 
   Invocation& invocation() { return made_; }
 
-  /// What its lanes have collected, for the owner to add.
+  /// The sums that its lanes have collected, for the owner to add.
   void take_partials(std::vector<Partial>& partials) {
     for (size_t k = 0; k < entries_.size(); ++k) undertow::take_partials(tables_, entries_[k], *owners_[k], partials);
   }
@@ -133,10 +132,10 @@ class Task final : public Caller {
   Invocation made_;
   std::deque<Lanes> parts_;
   std::deque<Entry> entries_;
-  std::vector<Entry*> owners_;  ///< whose place each of these takes
+  std::vector<Entry*> owners_;  ///< the original of each
 };
 
-/// The lanes that are left, so many for each task.
+/// Divide the remaining lanes into tasks.
 std::vector<Range> cut(const Invocation& invocation, const Progress& progress, int64_t width) {
   std::vector<Range> ranges;
   Range next{progress.part, progress.lane, 0};
@@ -152,10 +151,10 @@ std::vector<Range> cut(const Invocation& invocation, const Progress& progress, i
 
 }  // namespace
 
-/// Bits may depend on the width of waves where there are matrix products; so there, whether waves are cut, and where,
-/// must not depend on the number of threads. Numbers are free to be cut where that is good: where the last run of the
-/// plan made many calls (or waves must be narrow), as soon as there are many lanes; else where the lanes done so far
-/// say that much is left.
+/// With matrix products, the last bits of results may depend on the width of waves: there, whether and where waves are
+/// cut must not depend on the number of threads. Waves of scalars may be cut anywhere. If the last run of the plan made
+/// many calls (or waves must be narrow), they are cut as soon as there are many lanes; else when the lanes done so far
+/// suggest that much work is left.
 bool Run::goes_parallel(const Invocation& invocation, const Progress& progress) const {
   if (options.threads < 2 || options.is_traced || options.frames < kFewFrames || invocation.visits > 1 ||
       !plan.groups[z(invocation.group)].is_parallel || invocation.depth == 0)
@@ -186,12 +185,13 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
   own.threads = 1;
   own.memory = std::max<int64_t>((options.memory - tables.pool.live()) / static_cast<int64_t>(count), 1);
   std::atomic<size_t> next = 0;
-  std::atomic<int64_t> first_failed = INT64_MAX;  // tasks behind it stop; those before it say whether they fail too
+  std::atomic<int64_t> first_failed = INT64_MAX;  // later tasks stop; earlier ones go on, since they may fail too
   std::vector<std::exception_ptr> failed(ranges.size());
   std::exception_ptr interrupted;
   std::vector<RunStats> parts(ranges.size());
-  std::vector<std::vector<Partial>> partials(ranges.size());  // by task: added in that order, for any number of threads
-  clock.stop(stats);                                          // workers have clocks of their own
+  std::vector<std::vector<Partial>> partials(
+      ranges.size());  // by task: added in this order, whatever the number of threads
+  clock.stop(stats);   // tasks have clocks of their own
   const auto work = [&](bool polls) {
     for (size_t k; (k = next++) < ranges.size() && static_cast<int64_t>(k) < first_failed;) {
       try {
@@ -205,7 +205,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
         failed[k] = std::current_exception();
         for (int64_t known = first_failed; static_cast<int64_t>(k) < known;)
           if (first_failed.compare_exchange_weak(known, static_cast<int64_t>(k))) break;
-      } catch (...) {  // the host's, so in this thread
+      } catch (...) {  // raised by the host, so in this thread
         interrupted = std::current_exception();
         first_failed = -1;
       }
@@ -214,7 +214,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
   std::vector<Helper> helpers;
   std::mutex mutex;
   std::condition_variable is_done;
-  size_t running = 0;  // under the mutex
+  size_t running = 0;  // guarded by the mutex
   for (size_t k = 1; k < count; ++k) {
     try {
       const std::lock_guard lock(mutex);
@@ -224,7 +224,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
         if (--running == 0) is_done.notify_one();
       });
       ++running;
-    } catch (const std::system_error&) {  // the system has no more of them
+    } catch (const std::system_error&) {  // the system has no more threads
       break;
     }
   }
@@ -236,7 +236,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
     }
     try {
       poll.look();
-    } catch (const Stop&) {  // too late: the others see that too
+    } catch (const Stop&) {  // the timeout is over: tasks check it themselves
       break;
     } catch (...) {
       interrupted = std::current_exception();

@@ -1,8 +1,15 @@
 #include "threads/team.h"
 
+#include <chrono>
 #include <system_error>
 
 namespace undertow {
+namespace {
+
+/// What ends the work of a helper when another has failed.
+struct Stopped {};
+
+}  // namespace
 
 Team::~Team() {
   {
@@ -17,7 +24,7 @@ void Team::begin(Job& job) {
   while (static_cast<int64_t>(helpers_.size()) + 1 < threads_) {
     try {
       helpers_.emplace_back([this] { help(); });
-    } catch (const std::system_error&) {  // the system has no more of them
+    } catch (const std::system_error&) {  // the system has no more threads
       break;
     }
   }
@@ -29,11 +36,11 @@ void Team::begin(Job& job) {
   has_job_.notify_all();
 }
 
-/// Helpers that have not begun need not come any more.
-void Team::finish() {
+/// Wait a moment for helpers to finish; those that have not begun need not begin.
+bool Team::has_finished() {
   std::unique_lock lock(mutex_);
   job_ = nullptr;
-  is_done_.wait(lock, [this] { return working_ == 0; });
+  return is_done_.wait_for(lock, std::chrono::milliseconds(10), [this] { return working_ == 0; });
 }
 
 void Team::help() {
@@ -47,6 +54,11 @@ void Team::help() {
     seen = number_;
     ++working_;
     lock.unlock();
+    scratch.watch(
+        [](void* stopped) {
+          if (*static_cast<std::atomic<bool>*>(stopped)) throw Stopped{};
+        },
+        &job.is_stopped);
     job.guarded([&] {
       for (int64_t piece; (piece = job.next++) < job.pieces;) job.work(job.context, piece, scratch);
     });

@@ -13,7 +13,7 @@
 
 namespace undertow {
 
-/// The caller and some helpers, which are there from the first job on. One job at a time.
+/// The caller and some helpers, which are started at the first job. One job at a time.
 class Team {
  public:
   explicit Team(int64_t threads) : threads_(threads) {}
@@ -21,8 +21,9 @@ class Team {
   Team& operator=(const Team&) = delete;
   ~Team();
 
-  /// Do pieces 0, 1, ...: `work(piece, scratch)`, in any order. `between()` is called by the caller after each piece of
-  /// its own. What is thrown, by whomever, is thrown here when nobody works any more.
+  /// Call `work(piece, scratch)` for pieces 0, 1, ..., in any order. The caller's thread calls `between()` after each
+  /// of its pieces, and now and then while it waits for the others. What any thread throws stops the others at their
+  /// next look, and is rethrown here once all have stopped.
   template <class Work, class Between>
   void run(int64_t pieces, Scratch& own, Work&& work, Between&& between) {
     Job job;
@@ -38,7 +39,7 @@ class Team {
         between();
       }
     });
-    finish();
+    while (!has_finished()) job.guarded(between);
     if (job.raised) std::rethrow_exception(job.raised);
   }
 
@@ -49,7 +50,8 @@ class Team {
     void* context = nullptr;
     std::atomic<int64_t> next = 0;
     std::mutex mutex;
-    std::exception_ptr raised;  // under the mutex
+    std::exception_ptr raised;  // guarded by the mutex
+    std::atomic<bool> is_stopped = false;
 
     template <class Some>
     void guarded(Some&& some) {
@@ -58,22 +60,23 @@ class Team {
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!raised) raised = std::current_exception();
-        next = pieces;  // nobody begins another
+        next = pieces;  // no thread begins another
+        is_stopped = true;
       }
     }
   };
 
   void begin(Job& job);
-  void finish();
+  bool has_finished();
   void help();
 
   const int64_t threads_;
   std::vector<Helper> helpers_;
-  std::mutex mutex_;  // of all that follows
+  std::mutex mutex_;  // guards all below
   std::condition_variable has_job_, is_done_;
   Job* job_ = nullptr;
   int64_t number_ = 0;   // of the job
-  int64_t working_ = 0;  // helpers that are at it
+  int64_t working_ = 0;  // helpers at work
   bool is_over_ = false;
 };
 

@@ -33,7 +33,7 @@ MOST_UNPACKED = 64 << 20  # of all text entries together
 _MOST_DIRECTORY = 1 << 20  # of the list of entries
 _MOST_AXES = 32
 _GRAPH = re.compile(r"graphs/(0|[1-9][0-9]{0,3})\.txt")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip files: what is written must not depend on when
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of zip files: the bytes must not depend on the clock
 _deserialize: Any = safetensors.deserialize  # some versions come without types
 _DTYPES = {"BOOL": np.bool_, "I32": np.int32, "I64": np.int64, "F32": np.float32, "F64": np.float64}
 
@@ -48,7 +48,7 @@ def graph_entry(number: int) -> str:
 
 
 def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Mapping[str, Array]) -> None:
-    """Write a file for `read`, atomically: until all of it is written, the old file stays."""
+    """Write a file for `read`, atomically: the old file stays until the new one is complete."""
     entries = {name: text.encode() for name, text in sorted(texts.items())}
     for name, data in entries.items():
         if len(data) > MOST_BYTES.get(name, MOST_TEXT):
@@ -62,7 +62,7 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Map
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for entry, data in entries.items():
             archive.writestr(_info(entry), data, zipfile.ZIP_DEFLATED, 9)
-        # Not packed: weights hardly shrink, and so no entry of any size has to be unpacked when read.
+        # Constants are not compressed: weights hardly shrink, and so reading never unpacks a large entry.
         archive.writestr(_info(CONSTANTS), safetensors.numpy.save(packed), zipfile.ZIP_STORED)
 
 
@@ -72,7 +72,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     draft = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
-    # By os.open and not by tempfile: the file gets the permissions that the user's other new files get.
+    # os.open, not tempfile: the file gets the usual permissions of the user's new files.
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with open(handle, "wb") as file:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.api.function import Function, Program, apart
+from undertow.api.function import Function, Program, apart, begin
 from undertow.api.options import settings
 from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
 from undertow.engines.reference.behaviors import Outcome, explore
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
+from undertow.frontend.values.state import values_of
 
 BUDGET = 10_000
 
@@ -21,10 +22,10 @@ BUDGET = 10_000
 class Behavior:
     """One outcome of a program, and one schedule that produces it."""
 
-    result: Any  # what the program gives; None where it fails
+    result: Any  # of the program; None if it fails
     variables: dict[str, Any]  # their values afterwards
-    printed: str  # what was written
-    error: str  # what the run failed with, or ""
+    printed: str  # the program's output
+    error: str  # the error of the run, or ""
     schedule: tuple[str, ...]  # the firings on variables and on the world, in order: node and tag
 
     def __str__(self) -> str:
@@ -66,14 +67,14 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
             hint="for a graph of compat.v1, call session.behaviors(fetches)",
         )
 
-    def prepare() -> tuple[Program, list[Any]]:
-        given = program.__undertow_arguments__(args, {})
-        made = program.__undertow_program__(given)
-        return made, made.inputs(given.leaves, settings())
+    def search() -> Behaviors:
+        begin(settings())
+        arguments = program.__undertow_arguments__(args, {})
+        captured = program.__undertow_program__(arguments)
+        state = values_of(captured.captured.variables)
+        return find_behaviors(captured, captured.inputs(arguments.leaves, settings()), state, budget)
 
-    made, inputs = apart(prepare)
-    state = {name: variable.value for name, variable in made.captured.variables.items()}
-    return find_behaviors(made, inputs, state, budget)
+    return apart(search)
 
 
 def find_behaviors(

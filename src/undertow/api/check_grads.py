@@ -17,7 +17,7 @@ from undertow.frontend.values import tree
 
 Floats = npt.NDArray[np.floating[Any]]
 MODES = ("fwd", "rev")
-# For each dtype: the step of differences, and how far they may be off. The step balances rounding and curvature.
+# For each dtype: the step of differences, and their tolerance. The step balances rounding and curvature.
 _STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 1e-2)}
 
 
@@ -87,7 +87,7 @@ class _Checked:
 
     def difference(self, number: int, direction: Any) -> list[Floats]:
         """The central difference of the float results along a direction, in f64."""
-        # A jvp along nothing is a plain call; it draws the same random numbers as the jvp that it is compared with.
+        # A jvp along zero is a plain call, with the same random draws as the jvp that it is compared with.
         still = (None,) * len(self.args)
         ends = [_floats(jvp(self.f, self._moved(number, direction, sign), still)[0]) for sign in (1, -1)]
         return [(a.astype(np.float64) - b.astype(np.float64)) / (2 * self.eps) for a, b in zip(*ends, strict=True)]
@@ -104,7 +104,7 @@ class _Checked:
         return tuple(args)
 
     def compare(self, number: int, found: Sequence[Floats], wanted: Sequence[Floats], what: str, other: str) -> None:
-        """Raise where two derivatives differ."""
+        """Raise an error if two derivatives differ."""
         for at, (a, b) in enumerate(zip(found, wanted, strict=True)):
             if not np.allclose(a, b, rtol=self.rtol, atol=self.atol, equal_nan=True):
                 worst = np.unravel_index(np.argmax(np.abs(a - b)), np.shape(a)) if np.ndim(a) else ()

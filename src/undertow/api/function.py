@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from undertow.api.collection import collection_paused
 from undertow.api.options import ENGINES, Settings, settings
 from undertow.api.planned import PlanView
 from undertow.api.quick import Quick
-from undertow.engines.contract import Engine, Plan, Stats
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
@@ -30,13 +29,15 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
-from undertow.ir import text
+from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
+_DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
 
 def apart(work: Callable[..., _Result], *args: Any) -> _Result:
@@ -44,8 +45,19 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
     return copy_context().run(work, *args)
 
 
+def begin(chosen: Settings) -> None:
+    """A call begins, in a context of its own: its limits hold from now on."""
+    budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def limits_left(chosen: Settings) -> Options:
+    """The limits that hold for the run: capture and planning have taken their part of the time."""
+    clock = budget.clock()
+    return chosen.limits if clock is None else Begun.at(clock[1], clock[0], chosen.limits)
+
+
 def check_written(fault: OSError, chosen: Settings) -> None:
-    """Name the trace file if writing it failed. Otherwise the program's own output could not be written."""
+    """The error of a failed write: of the trace file, or else of the program's own output."""
     path = chosen.limits.trace
     if path is None or isinstance(fault, BrokenPipeError):
         return
@@ -63,28 +75,43 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by what `library` is told
+    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+
+    def takes(self, given: Arguments) -> bool:
+        """Are these arguments of the types that it was captured for?"""
+        wanted = self.captured
+        return wanted.structures == given.structures and all(
+            a.accepts(b) for a, b in zip(wanted.types, given.types, strict=True)
+        )
 
     def library(self, engine: Engine, simplify: bool) -> Library:
         """The library that an engine runs."""
         key = engine.takes_hoisted and simplify, simplify
         if key not in self.libraries:
-            self.libraries[key] = make_library(self.captured.library, *key)
+            self.libraries[key] = apart(self._within_bounds, make_library, self.captured.library, *key)
         return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
         """The static graph of one of the libraries, built on first use."""
         if id(library) not in self.graphs:
-            self.graphs[id(library)] = flatten(library, self.name)
+            self.graphs[id(library)] = apart(self._within_bounds, flatten, library, self.name)
         return self.graphs[id(library)]
 
     def plan(self, engine: Engine, simplify: bool = True) -> Plan:
         if (engine.name, simplify) not in self.plans:
             with collection_paused():
-                self.plans[engine.name, simplify] = engine.plan(self.static(self.library(engine, simplify)))
+                graph = self.static(self.library(engine, simplify))
+                self.plans[engine.name, simplify] = apart(self._within_bounds, engine.plan, graph)
         return self.plans[engine.name, simplify]
+
+    def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
+        """Call what makes a library, graph or plan: the passes may not make too much of a file."""
+        if self.captured.most_nodes is not None:
+            budget.bound(self.captured.most_nodes, "a file of its size may become", _DISTRUST)
+        budget.start_step("planning")
+        return make(*args)
 
     def inputs(self, leaves: Sequence[Any], chosen: Settings) -> list[Any]:
         """The inputs of a run: the leaves of the arguments, and a seed if random numbers are drawn."""
@@ -95,20 +122,41 @@ class Program:
         captured = self.captured
         inputs = self.inputs(leaves, chosen)
         try:
-            plan = plan or self.plan(chosen.find_engine(), chosen.simplify)
-            if captured.variables:
-                with transaction(captured.variables, captured.written) as state:
-                    values, stats = plan.run(inputs, chosen.limits, state)
-            else:
-                values, stats = plan.run(inputs, chosen.limits)
+            plan = plan or self.ready(chosen)
+            limits = limits_left(chosen)
+            if not captured.variables:
+                values, stats = plan.run(inputs, limits)
+                return tree.unflatten(captured.result, values[: captured.result_count]), stats
+            return self._run_on_variables(plan, inputs, limits)
         except OSError as fault:
             check_written(fault, chosen)
             raise
-        return tree.unflatten(captured.result, values[: captured.result_count]), stats
+
+    def _run_on_variables(self, plan: Plan, inputs: list[Any], limits: Options) -> tuple[Any, Stats]:
+        captured = self.captured
+
+        def work(state: dict[str, Any]) -> tuple[Any, Stats]:
+            values, stats = plan.run(inputs, limits, state)
+            return tree.unflatten(captured.result, values[: captured.result_count]), stats
+
+        return transaction(captured.variables, captured.written, work)  # which commits last: then nothing can fail
+
+    def ready(self, chosen: Settings) -> Plan:
+        """The plan of the chosen engine, which is made within the limits."""
+        engine = chosen.find_engine()
+        plan = self.plans.get((engine.name, chosen.simplify))
+        if plan is None:
+            begin(chosen)
+            plan = self.plan(engine, chosen.simplify)
+        return plan
 
     def view(self, simplify: bool | None = None) -> GraphView:
         """The static graph for display; by default the one that the current options run."""
+        return apart(self._view, simplify)
+
+    def _view(self, simplify: bool | None) -> GraphView:
         chosen = settings()
+        begin(chosen)
         with collection_paused():
             library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
             return GraphView(self.static(library), library)
@@ -118,33 +166,42 @@ class Programs:
     """The signatures of a function captured so far; shared by all threads and by its bound methods."""
 
     def __init__(self) -> None:
-        self._captured: dict[Any, list[Program]] = {}  # append only, under the lock
-        self._lock = threading.Lock()
+        # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
+        self._captured: dict[Any, list[Program]] = {}
+        self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
         self.quick: Quick[Program] = Quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
         """The program that takes arguments of these types, captured on first use."""
-        with self._lock:
-            for program in self._captured.get(key, ()):
-                if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
-                    return program
-        # Captured outside the lock, so that a slow or interrupted capture does not block other threads.
+        for program in self._captured.get(key, ()):
+            if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
+                return program
         with capturing(None), collection_paused():
             program = Program(capture(), name)
         self.add(key, program)
+        self._by_age.append((key, program))
+        if len(self._by_age) > MOST_CAPTURED:
+            self._forget(*self._by_age.pop(0))
         return program
 
+    def _forget(self, key: Any, program: Program) -> None:
+        left = [other for other in self._captured.get(key, ()) if other is not program]
+        if left:
+            self._captured[key] = left
+        else:
+            self._captured.pop(key, None)
+        self.quick = Quick()  # it knows the program, too; what is called again comes back
+
     def add(self, key: Any, program: Program) -> None:
-        with self._lock:
-            self._captured.setdefault(key, []).append(program)
+        """A program that stays."""
+        self._captured.setdefault(key, []).append(program)
 
     def items(self) -> list[tuple[Any, Program]]:
         """All current programs, with their keys."""
-        with self._lock:
-            return [(key, program) for key, programs in self._captured.items() for program in programs]
+        return [(key, program) for key, programs in list(self._captured.items()) for program in programs]
 
     def __len__(self) -> int:
-        return sum(len(programs) for programs in self._captured.values())
+        return sum(len(programs) for programs in list(self._captured.values()))
 
 
 class GraphView:
@@ -232,7 +289,10 @@ class Function:
 
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
-        program, engine = self._program_for(args, kwargs), ENGINES["waves"]
+        return apart(self._plan, args, simplify, kwargs)
+
+    def _plan(self, args: Sequence[Any], simplify: bool | None, kwargs: dict[str, Any]) -> PlanView:
+        program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
         graph = program.static(program.library(engine, is_simple))
@@ -242,7 +302,7 @@ class Function:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
         given = self.__undertow_arguments__(args, {})
-        if self.__undertow_program__(given) is not program:
+        if not program.takes(given):
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
@@ -256,15 +316,20 @@ class Function:
         return self._program_for(args, kwargs).captured.library
 
     def _program_for(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
-        return apart(lambda: self.__undertow_program__(self.__undertow_arguments__(args, kwargs)))
+        return apart(self._find_program, args, kwargs)
 
-    # -- what happens inside -------------------------------------------------------------------------------
+    def _find_program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
+        begin(settings())
+        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))
+
+    # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
             program, leaves = known
             return program.run(leaves, chosen)
+        begin(chosen)
         given = self.__undertow_arguments__(args, kwargs)
         program = self.__undertow_program__(given)
         if is_plain:
@@ -272,6 +337,7 @@ class Function:
         return program.run(given.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        begin(chosen)
         try:
             given, mapped = self._map_arguments(args)
         except UndertowError as fault:
@@ -296,7 +362,7 @@ class Function:
         except UndertowError as fault:
             fault.span = fault.span or definition.closure.span
             raise
-        except Exception as fault:  # raised by a class of the user's
+        except Exception as fault:  # raised by a user's class
             raise CaptureError(
                 f"cannot flatten the arguments of `{definition.name}`: {type(fault).__name__}: {fault}",
                 definition.closure.span,
@@ -328,7 +394,7 @@ class Function:
             value = arg.value if is_shared else forms.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
-                # A list of Python numbers takes the dtype that is annotated for each of them.
+                # A list of Python numbers takes the dtype annotated for one of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
             found, structure = tree.flatten(value)
             values = [np.asarray(constant(x)) for x in found]

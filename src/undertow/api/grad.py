@@ -67,7 +67,7 @@ def _derived(
     def make(definition: Definition) -> Definition:
         return Derived(definition, numbers, bool(has_aux), variables, keeps_value, bool(sparse_rows), skipped)
 
-    # Variables and arrays are known by what they are, and what is made holds them: no other gets their numbers.
+    # Variables and arrays are keyed by id; the derived function holds them, so that no other object gets the same id.
     targets, structure = flatten_targets(variables)
     held = None if variables is None else (structure, tuple(map(id, targets)))
     return _made(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
@@ -154,10 +154,10 @@ def _fitting(cotangents: Any, value: Any) -> Any:
     leaves, structure = tree.flatten(value)
     given = tree.along(structure, cotangents)
     if given is None:
-        return cotangents  # refused with all that is known of the function
+        return cotangents  # refused later, with a better message
     typed = [
-        np.asarray(one, dtype)[()] if is_weak(one) and dtype.kind == "f" else one
-        for one, dtype in zip(given, (np.asarray(leaf).dtype for leaf in leaves), strict=True)
+        np.asarray(leaf, dtype)[()] if is_weak(leaf) and dtype.kind == "f" else leaf
+        for leaf, dtype in zip(given, (np.asarray(leaf).dtype for leaf in leaves), strict=True)
     ]
     return tree.unflatten(structure, typed)
 

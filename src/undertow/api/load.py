@@ -27,6 +27,10 @@ from undertow.ir.graph import Array, FunctionGraph, Library
 from undertow.ops.vet import vet
 from undertow.types import CTL, Type, i64
 
+# What a pass may make of a file: some lines of text can ask for the twelfth derivative of a function.
+_FEWEST_NODES = 100_000
+_GROWTH = 1000  # nodes for each node of the file
+
 
 class LoadedFunction(Function):
     """A function from a file. It accepts only the argument types that it was saved with."""
@@ -190,7 +194,8 @@ class _Loader:
         library = self.library(number)
         count = result.count(tree.LEAF)
         _check_main(library.functions[library.main], types, count, needs_seed, what)
-        return mapped, Captured(library, types, structures, result, count, needs_seed)
+        most = max(_FEWEST_NODES, _GROWTH * sum(len(graph.nodes) for graph in library.functions.values()))
+        return mapped, Captured(library, types, structures, result, count, needs_seed, most_nodes=most)
 
     def library(self, number: int) -> Library:
         name = archive.graph_entry(number)

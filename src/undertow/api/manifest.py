@@ -1,28 +1,25 @@
 """Everything about a saved function except its graphs, as plain JSON: structures, types, parameters, defaults.
 
-Structures refer to classes by number, and a table lists the name and fields of each class. Reading looks
+Structures refer to classes by number, and a table lists the name and fields of each class (classes.py). Reading looks
 for such a class in modules that are already imported, and imports only our own: a file cannot run code.
-If there is none, a class with that name and those fields is created.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import importlib
-import keyword
 import math
-import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api.classes import build_quietly, find_class, make_class
 from undertow.errors import LoadError, SaveError, TypeMismatch
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import constant
+from undertow.ir.exact import keys_of
 from undertow.ir.graph import Array
 from undertow.ir.literal import digest
 from undertow.types import DTYPES, Dim, Type
@@ -30,7 +27,8 @@ from undertow.types import DTYPES, Dim, Type
 Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
-# Containers that are classes of ours: what files call them, and where they are. No file names another module.
+_MOST_FIELDS = 10_000  # of all classes together
+# Our own container classes: their names in files, and where they are. Files refer to no other module.
 _OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
 
 # --------------------------------------------------------------------------------------------------------------
@@ -150,19 +148,25 @@ class Decoder:
         self.kinds: list[str] = []
         self.classes: list[type] = []
         self.arrays = arrays
-        for number, row in enumerate(want(class_table, list, "the table of classes")):
+        table = want(class_table, list, "the table of classes")
+        size = 0
+        for number, row in enumerate(table):
             what = f"class {number}"
             kind, module = entry(row, "kind", str, what), entry(row, "module", str, what)
             qualname = entry(row, "qualname", str, what)
             fields = tuple(want(name, str, f"a field of {what}") for name in entry(row, "fields", list, what))
+            size += 1 + len(fields)
+            if size > _MOST_FIELDS:  # making a class takes a millisecond
+                raise LoadError(f"its {len(table):,} classes have more than {_MOST_FIELDS:,} fields")
             if kind not in ("dataclass", "namedtuple"):
                 raise LoadError(f"{what} is a {kind!r:.40}, neither a dataclass nor a namedtuple")
             self.kinds.append(kind)
-            found = _find_class(kind, module, qualname, fields)
-            self.classes.append(found or _made_class(kind, module, qualname, fields))
+            self.classes.append(
+                find_class(kind, module, qualname, fields) or make_class(kind, module, qualname, fields)
+            )
 
     def structure(self, tokens: Json, what: str) -> tree.Structure:
-        """A structure that is complete: every container has as many children as it says, and there is one root."""
+        """A complete structure: every container has as many children as it declares, and there is one root."""
         made: list[tree.Token] = []
         missing = 1
         for row in want(tokens, list, f"the structure of {what}"):
@@ -187,7 +191,7 @@ class Decoder:
         if kind in ("tuple", "list") and type(held) is int and 0 <= held < 2**31:
             return kind, held
         if kind == "dict":
-            keys = tuple(want(held, list, f"the keys of {what}"))
+            keys = keys_of(want(held, list, f"the keys of {what}"))
             if not all(key is None or type(key) in _PLAIN for key in keys) or len(set(keys)) != len(keys):
                 raise LoadError(f"the keys of {what} are invalid: {keys!r:.80}")
             return kind, len(keys), keys
@@ -228,7 +232,7 @@ class Decoder:
         structure = self.structure(entry(row, "structure", list, what), what)
         leaves = [self._leaf(leaf, what) for leaf in entry(row, "leaves", list, what)]
         check_leaves(structure, len(leaves), what)
-        return tree.unflatten(structure, leaves)
+        return tree.unflatten(structure, leaves, build_quietly)
 
     def _leaf(self, leaf: Json, what: str) -> Any:
         if type(leaf) in (bool, int, float):
@@ -248,47 +252,3 @@ def check_leaves(structure: Sequence[tree.Token], count: int, what: str) -> None
     leaves = structure.count(tree.LEAF)
     if leaves != count:
         raise LoadError(f"{what} has {leaves} leaves in its structure, but {count} types or values")
-
-
-def _find_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type | None:
-    """The class of that name in an already imported module, if it has those fields."""
-    owner = sys.modules.get(module)
-    if not isinstance(owner, ModuleType):
-        return None
-    # Past __getattr__ and __getattribute__: with them, modules can import others when asked for a name.
-    found: Any = None
-    names: Any = ModuleType.__getattribute__(owner, "__dict__")
-    for part in qualname.split("."):
-        found = names.get(part)
-        if not isinstance(found, type):
-            return None
-        names = found.__dict__
-    try:
-        is_dataclass = dataclasses.is_dataclass(found)
-        if is_dataclass != (kind == "dataclass") or (not is_dataclass and not issubclass(found, tuple)):
-            return None
-        if _fields(found) != fields:
-            return None
-        # Some classes cannot be made without their __init__.
-        made = tree.unflatten((_class_token(kind, found), *[tree.LEAF] * len(fields)), [0.0] * len(fields))
-        return found if type(made) is found else None
-    except Exception:
-        return None
-
-
-def _made_class(kind: str, module: str, qualname: str, fields: tuple[str, ...]) -> type:
-    """A plain class with that name and those fields."""
-    name = qualname.rpartition(".")[2]
-    for word in (name, *fields):
-        if not word.isidentifier() or keyword.iskeyword(word) or (word.startswith("__") and word.endswith("__")):
-            raise LoadError(f"{word!r:.80} is not a valid name of a class or field")
-    try:
-        made: type = (
-            dataclasses.make_dataclass(name, [(field, Any) for field in fields])
-            if kind == "dataclass"
-            else collections.namedtuple(name, fields)
-        )
-    except (TypeError, ValueError) as fault:  # a name twice, a name that namedtuples do not allow
-        raise LoadError(f"a {kind} cannot have the fields {fields!r:.80}: {fault}") from None
-    made.__module__, made.__qualname__ = module, qualname
-    return made

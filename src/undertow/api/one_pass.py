@@ -1,46 +1,54 @@
 """Fused optimizer updates in the core: one pass over a parameter, its slots and its gradient, as NumPy arrays.
 
-Results are bit-identical to the formulas in `optim`, which handle all but C-contiguous arrays of f32 or f64.
+For C-contiguous arrays of f32 or f64. Results are bit-identical to those of the rules in `update_rules` on arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from undertow import _core
+from undertow.api.update_rules import IN_CORE, Update
 from undertow.frontend.values.rows import IndexedRows
+from undertow.frontend.values.traced import Traced
 
 Array = npt.NDArray[Any]
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-class Rule(NamedTuple):
-    """An update rule of the core, and its numbers."""
-
-    name: str
-    settings: list[float]
-
-
-def fits(gradient: Any, held: Sequence[Any]) -> bool:
+def fits(by: Update, gradient: Any, held: Sequence[Any]) -> bool:
     """Can the core update this parameter and its slots by this gradient? If so, the update cannot fail."""
-    return all(isinstance(value, np.ndarray) for value in held) and _core.fits(_for_core(gradient, held), held)
+    is_known = _name(by) is not None and all(isinstance(value, np.ndarray) for value in held)
+    return is_known and _core.fits(_for_core(gradient, held), held)
+
+
+def _name(by: Update) -> str | None:
+    """What the core calls the rule; None if it does not have it, or settings are not known yet."""
+    rule, settings = by
+    for setting in settings:  # any() with a generator takes a twentieth of an update
+        if isinstance(setting, Traced):
+            return None
+    return IN_CORE.get(rule)
 
 
 def update(
-    rule: Rule, gradients: Sequence[Any], held: list[Sequence[Any]], donate: bool
+    by: Update, gradients: Sequence[Any], held: list[Sequence[Any]], donate: bool
 ) -> list[Sequence[Array]] | None:
     """Each parameter and its slots after an update, in the memory of the old ones where all are donated.
 
     None, and nothing done, where one does not fit.
     """
+    name, settings = _name(by), by[1]
+    if name is None:
+        return None
     given = [
         _for_core(g, values) if isinstance(g, IndexedRows) else g for g, values in zip(gradients, held, strict=True)
     ]
-    if donate and _core.update(rule.name, given, held, held, rule.settings):
+    if donate and _core.update(name, given, held, held, settings):
         return held
     if not all(isinstance(value, np.ndarray) for values in held for value in values):
         return None
@@ -52,7 +60,7 @@ def update(
         ]
         for g, values in zip(given, held, strict=True)
     ]
-    return places if _core.update(rule.name, given, held, places, rule.settings) else None
+    return places if _core.update(name, given, held, places, settings) else None
 
 
 def _for_core(gradient: Any, held: Sequence[Any]) -> Any:

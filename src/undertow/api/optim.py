@@ -2,7 +2,8 @@
 
 Functional: `state = opt.init(params)`, then `params, state = opt.update(grads, state, params)`, on NumPy values or
 inside a captured function. With variables: `updater = Updater(opt, variables)`, then `updater.apply(grads)`.
-On NumPy arrays each parameter takes one pass in the core; `update(..., donate=True)` writes over the old arrays.
+The arithmetic is in `update_rules`: a class here chooses a rule and computes its settings. On NumPy arrays each
+parameter takes one pass in the core; `update(..., donate=True)` writes over the old arrays.
 Gradients may be `IndexedRows`: then only those rows of the parameter and its slots change; rows
 that occur several times are summed first. Decay applies to a row only when that row is touched.
 The defaults are those of PyTorch.
@@ -20,12 +21,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from undertow.api import one_pass
-from undertow.api.one_pass import Rule
+from undertow.api import one_pass, update_rules
 from undertow.api.params import gradients, is_leaf, like, paired, type_at, variables_in
+from undertow.api.update_rules import Update
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.functions.array import scatter_add, take
-from undertow.frontend.functions.public import maximum, multiply, pow, sqrt, square
+from undertow.frontend.functions.public import maximum, multiply, sqrt, square
 from undertow.frontend.functions.reduction import sum
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, type_of
@@ -38,7 +39,6 @@ from undertow.types import f64, promote
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
 
 Kind = TypeVar("Kind", bound=type)
-Slots = Mapping[str, Any]  # what is remembered of one parameter, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,8 @@ class Optimizer(ABC):
         """The slots of each parameter, and their initial values."""
 
     @abstractmethod
-    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
-        """The increments of a parameter, or of some rows, and of its slots. `count` is the number of this update."""
-
-    def _rule(self, rate: Any, count: Any) -> Rule | None:
-        """The core's fused update, with the slots in the order of `slots`; None if there is only the formula."""
-        return None
+    def rule(self, rate: Any, count: Any) -> Update:
+        """The update rule, for slots in the order of `slots`, and its settings in update number `count`."""
 
     def init(self, params: Any) -> State:
         """The state before the first update of parameters like these."""
@@ -102,43 +98,42 @@ class Optimizer(ABC):
         rate, count = self._rate(learning_rate, state.step), state.step + 1
         parts = (grads, *(state.slots.get(name) for name in self.slots))
         columns: list[Any] = [tree.along(structure, part) for part in parts]
-        made, rule = None, self._known_rule(rate, count)
-        if rule is not None and None not in columns:
+        made, update = None, self.rule(rate, count)
+        if None not in columns:
             held: list[Sequence[Any]] = list(zip(leaves, *columns[1:], strict=True))
-            made = one_pass.update(rule, columns[0], held, donate)
+            made = one_pass.update(update, columns[0], held, donate)
             if made is held:
                 return params, State(count, state.slots)
         if made is None:
             with np.errstate(all="ignore"):
                 found = [pair.gradient for pair in paired(params, grads)]
                 slots = [_slot_leaves(state, name, structure) for name in self.slots]
-                made = self._updated(found, list(zip(leaves, *slots, strict=True)), rate, count, donate)
+                made = self._updated(found, list(zip(leaves, *slots, strict=True)), update, donate)
         new, *rest = (tree.unflatten(structure, [values[k] for values in made]) for k in range(len(self.slots) + 1))
         return new, State(count, dict(zip(self.slots, rest, strict=True)))
 
     def _updated(
-        self, grads: Sequence[Any], held: list[Sequence[Any]], rate: Any, count: Any, donate: bool
+        self, grads: Sequence[Any], held: list[Sequence[Any]], update: Update, donate: bool
     ) -> list[Sequence[Any]]:
-        """Each parameter with its slots after an update: by the core if it can, else by the formula."""
-        rule = self._known_rule(rate, count)
+        """Each parameter with its slots after an update: by the core if it can, else by operators on arrays."""
         pairs = list(zip(grads, held, strict=True))
-        fitting = [rule is not None and g is not None and one_pass.fits(g, values) for g, values in pairs]
-        # Formulas first: what is donated is written over, and may have memory in common with the others.
+        fitting = [g is not None and one_pass.fits(update, g, values) for g, values in pairs]
+        # Operators first: what is donated is written over, and may have memory in common with the others.
         made = [
-            values if fits or g is None else self._by_formula(g, values, rate, count)
+            values if fits or g is None else self._by_operators(g, values, update)
             for fits, (g, values) in zip(fitting, pairs, strict=True)
         ]
-        if rule is not None and any(fitting):
+        if any(fitting):
             some, places = list(itertools.compress(grads, fitting)), list(itertools.compress(held, fitting))
-            done = iter(one_pass.update(rule, some, places, donate) or ())
+            done = iter(one_pass.update(update, some, places, donate) or ())
             made = [next(done) if fits else values for fits, values in zip(fitting, made, strict=True)]
         return made
 
-    def _by_formula(self, gradient: Any, held: Sequence[Any], rate: Any, count: Any) -> list[Any]:
+    def _by_operators(self, gradient: Any, held: Sequence[Any], update: Update) -> list[Any]:
         g, rows = self._rows_of(gradient)
         values = [as_operand(value) for value in held]
         slots = values[1:] if rows is None else [take(value, rows, axis=0) for value in values[1:]]
-        steps = self._steps(g, dict(zip(self.slots, slots, strict=True)), rate, count)
+        steps = self._steps(g, slots, update)
         if rows is None:
             return [value + step for value, step in zip(values, steps, strict=True)]
         return [scatter_add(value, rows, step) for value, step in zip(values, steps, strict=True)]
@@ -151,15 +146,10 @@ class Optimizer(ABC):
         some = gradient.coalesce() if self.slots else gradient
         return some.rows, some.indices
 
-    def _steps(self, g: Any, held: Slots, rate: Any, count: Any) -> list[Any]:
+    def _steps(self, g: Any, slots: Sequence[Any], update: Update) -> tuple[Any, ...]:
         """The increment of a parameter, then those of its slots."""
-        change, changes = self.changes(g, held, convert(rate, type_of(g).dtype), count)
-        return [change, *(changes[name] for name in self.slots)]
-
-    def _known_rule(self, rate: Any, count: Any) -> Rule | None:
-        """The core's rule, if all settings are known. Not for subclasses: their formula may differ."""
-        is_traced = isinstance(rate, Traced) or isinstance(count, Traced)
-        return None if is_traced or "_rule" not in vars(type(self)) else self._rule(rate, count)
+        (rule, settings), dtype = update, type_of(g).dtype
+        return rule(g, *slots, *(convert(as_operand(setting), dtype) for setting in settings))
 
     def _rate(self, given: Any, step: Any) -> Any:
         chosen = self.learning_rate if given is None else given
@@ -219,17 +209,12 @@ class SGD(Optimizer):
     def slots(self) -> Mapping[str, float]:
         return {"momentum": 0.0} if self.momentum else {}
 
-    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
+    def rule(self, rate: Any, count: Any) -> Update:
         if not self.momentum:
-            return -rate * g, {}
-        change = g - (1 - self.momentum) * held["momentum"]
-        speed = held["momentum"] + change
-        return -rate * (g + self.momentum * speed if self.nesterov else speed), {"momentum": change}
-
-    def _rule(self, rate: Any, count: Any) -> Rule:
-        if not self.momentum:
-            return Rule("sgd", [rate])
-        return Rule("nesterov" if self.nesterov else "momentum", [rate, self.momentum])
+            return update_rules.sgd, (rate,)
+        if not self.nesterov:
+            return update_rules.momentum, (rate, 1 - self.momentum)
+        return update_rules.nesterov, (rate, 1 - self.momentum, self.momentum)
 
 
 @_kindly
@@ -244,12 +229,8 @@ class Adagrad(Optimizer):
     def slots(self) -> Mapping[str, float]:
         return {"squares": self.initial}
 
-    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
-        change = g * g
-        return -rate * g / (sqrt(held["squares"] + change) + self.epsilon), {"squares": change}
-
-    def _rule(self, rate: Any, count: Any) -> Rule:
-        return Rule("adagrad", [rate, self.epsilon])
+    def rule(self, rate: Any, count: Any) -> Update:
+        return update_rules.adagrad, (rate, self.epsilon)
 
 
 @_kindly
@@ -268,18 +249,11 @@ class RMSprop(Optimizer):
     def slots(self) -> Mapping[str, float]:
         return {"squares": 0.0, "momentum": 0.0} if self.momentum else {"squares": 0.0}
 
-    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
-        squares = (1 - self.decay) * (g * g - held["squares"])
-        scaled = g / (sqrt(held["squares"] + squares) + self.epsilon)
+    def rule(self, rate: Any, count: Any) -> Update:
+        settings = (rate, 1 - self.decay, self.epsilon)
         if not self.momentum:
-            return -rate * scaled, {"squares": squares}
-        change = scaled - (1 - self.momentum) * held["momentum"]
-        return -rate * (held["momentum"] + change), {"squares": squares, "momentum": change}
-
-    def _rule(self, rate: Any, count: Any) -> Rule:
-        if not self.momentum:
-            return Rule("rmsprop", [rate, self.decay, self.epsilon])
-        return Rule("rmsprop_momentum", [rate, self.decay, self.epsilon, self.momentum])
+            return update_rules.rmsprop, settings
+        return update_rules.rmsprop_momentum, (*settings, 1 - self.momentum)
 
 
 @_kindly
@@ -298,18 +272,12 @@ class Adam(Optimizer):
     def slots(self) -> Mapping[str, float]:
         return {"mean": 0.0, "squares": 0.0}
 
-    def changes(self, g: Any, held: Slots, rate: Any, count: Any) -> tuple[Any, Slots]:
-        mean = (1 - self.beta1) * (g - held["mean"])
-        squares = (1 - self.beta2) * (g * g - held["squares"])
-        # 1 - beta**t loses digits where it is small: f64, whatever the parameter is.
-        dtype, t = type_of(g).dtype, convert(as_operand(count), f64)
-        of_mean, of_squares = (convert(1 - pow(beta, t), dtype) for beta in (self.beta1, self.beta2))
-        quotient = (held["mean"] + mean) / of_mean / (sqrt((held["squares"] + squares) / of_squares) + self.epsilon)
-        return -rate * quotient, {"mean": mean, "squares": squares}
-
-    def _rule(self, rate: Any, count: Any) -> Rule:
-        left = [1 - beta ** np.float64(count) for beta in (self.beta1, self.beta2)]
-        return Rule("adam", [rate, self.beta1, self.beta2, self.epsilon, *left])
+    def rule(self, rate: Any, count: Any) -> Update:
+        # A number beside an integer is an f64, whatever the parameters are; 1 - beta**t would lose digits in f32.
+        t: Any = count if isinstance(count, Traced) else float(count)
+        root = (1 - self.beta2**t) ** 0.5
+        rate = rate * (root / (1 - self.beta1**t))
+        return update_rules.adam, (rate, 1 - self.beta1, 1 - self.beta2, self.epsilon * root)
 
 
 # Settings are numbers from 0 to below these.
@@ -400,27 +368,30 @@ class Updater:
     def _apply_in_graph(self, grads: Any, learning_rate: Any) -> None:
         optimizer, pairs = self.optimizer, paired(self.variables, grads)
         rate = optimizer._rate(learning_rate, self.step.read())
-        count = self.step.assign_add(1)
+        update = optimizer.rule(rate, self.step.assign_add(1))
         for pair, slots in zip(pairs, self._slots, strict=True):
             if pair.gradient is None:
                 continue
             g, rows = optimizer._rows_of(pair.gradient)
-            held = {name: slot.read() if rows is None else slot.take(rows) for name, slot in slots.items()}
-            steps = optimizer._steps(g, held, rate, count)
+            held = [slot.read() if rows is None else slot.take(rows) for slot in slots.values()]
+            steps = optimizer._steps(g, held, update)
             for variable, step in zip((pair.param, *slots.values()), steps, strict=True):
                 variable.assign_add(step) if rows is None else variable.assign_rows_add(rows, step)
 
     def _apply_now(self, grads: Any, learning_rate: Any) -> None:
         found = [pair.gradient for pair in paired(self.variables, grads)]
-        with transaction(self._stored, self._stored) as store:
+
+        def update(store: dict[str, Any]) -> None:
             rate = self.optimizer._rate(learning_rate, store["step"])
             store["step"] = store["step"] + 1
             values: list[Sequence[Any]] = [[store[key] for key in keys] for keys in self._keys]
-            made = self.optimizer._updated(found, values, rate, store["step"], donate=False)
+            made = self.optimizer._updated(found, values, self.optimizer.rule(rate, store["step"]), donate=False)
             # Nobody else has what was just made, nor writes to what was committed before: no copies.
             for keys, after in zip(self._keys, made, strict=True):
                 owned = [x.view(Own) if isinstance(x, np.ndarray) else x for x in after]
                 store.update(zip(keys, owned, strict=True))
+
+        transaction(self._stored, self._stored, update)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from undertow.errors import UndertowError, brief
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = "waves"
-_ORDERED = "reference"  # fires one node at a time, so it alone can be told in which order
+_ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
 
@@ -47,7 +47,7 @@ class Settings:
             return self
         try:  # the same changes as before, most of the time; 1 and True are not the same
             return _changed(self, tuple([(name, type(value), value) for name, value in changes.items()]))
-        except TypeError:  # something that has no hash
+        except TypeError:  # not hashable
             return self._changed(changes)
 
     def _changed(self, changes: dict[str, Any]) -> Settings:

@@ -53,9 +53,9 @@ class PlanView:
         data = parse(text, dump_constants(self.data))
         if _signature(data) != _signature(self.data):
             raise GraphError("the arguments or results of main have changed", hint="restore the line of its phase")
-        made = PlanView(_with_operators(self.static, data), data, self._feed)
-        _ = made._ready  # refused now, not when it runs
-        return made
+        parsed = PlanView(_with_operators(self.static, data), data, self._feed)
+        _ = parsed._ready  # the core rejects a wrong plan now, not when it runs
+        return parsed
 
     def run(self, *args: Any, **options: Any) -> Any:
         """Run this plan, as `f.run` would run its own."""

@@ -15,20 +15,20 @@ import numpy as np
 
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.values import tree
+from undertow.ir.exact import PLAIN
 from undertow.types import DTYPES, Type
 
 _DTYPES = {d.numpy for d in DTYPES.values()}
 _NUMBERS: set[type] = {int, float, bool, *(dtype.type for dtype in _DTYPES)}
-# How Python numbers become values of a dtype: these raise OverflowError where a number does not fit. (f32 is not among
-# them: what is too large for it becomes inf without a word, the long way.)
+# Converters of Python numbers, by dtype: they raise OverflowError if a number does not fit. (Not f32: a number too
+# large for it silently becomes inf on the slow path.)
 _MAKES: set[type] = {np.bool_, np.int32, np.int64, np.float64}
-_MOST = 256  # signatures of one function: sizes are part of them where they are part of types
+_MOST = 256  # signatures of one function
 
 Key = tuple[Any, ...]
 Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are not values yet, and how to make them
-# What shapes arrays have: (leaf, shape) of those that are known; (leaf, axis, length) of those where some lengths are
-# known only at run time. Such a length is ~k: what had one length in the call that is remembered, maybe since it has
-# one name, must have one length again.
+# The shapes of arrays: (leaf, shape) if known; (leaf, axis, length) if some lengths are known only at run time. Such a
+# length is ~k: axes with the same k had equal lengths in the remembered call (perhaps by name), and must have again.
 Shapes = tuple[list[tuple[int, tuple[int, ...]]], list[tuple[int, int, int]]]
 Program = TypeVar("Program")
 
@@ -56,7 +56,7 @@ def take_apart(args: Sequence[Any]) -> tuple[Key, list[Any]] | None:
         elif kind in _NUMBERS:
             key.append(kind)
             leaves.append(item)
-        elif kind is dict:
+        elif kind is dict and PLAIN.issuperset(map(type, item)):
             key += (kind, tuple(item))
             stack.extend(reversed(item.values()))
         elif kind is tuple or kind is list:
@@ -140,7 +140,7 @@ class Quick(Generic[Program]):
                         leaves[number] = make(leaves[number])
                     return program, leaves
             return None
-        except Exception:  # a number that does not fit, a field that is not set: the long way says what is wrong
+        except Exception:  # a number that does not fit, a field that is not set: the slow path explains what is wrong
             return None
 
     def add(self, args: Sequence[Any], given: Arguments, program: Program) -> None:

@@ -31,7 +31,9 @@ from undertow.ops.vet import vet
 from undertow.types import DType, Type, as_type, join
 
 FORMAT = 1
-_Found = tuple[tuple[tree.Structure, ...], tuple[bool, ...] | None, Program]  # what it takes, what is mapped
+_Found = tuple[
+    tuple[tree.Structure, ...], tuple[bool, ...] | None, Program
+]  # structures of arguments, which are mapped, program
 
 
 def save(
@@ -66,7 +68,7 @@ def save(
             f"`{name}` has not been captured yet: there is nothing to save",
             hint="call it once, or pass examples: ut.save(f, path, examples=[(x, y)])",
         )
-    # Twice: the numbers of classes must not tell in which order the signatures were captured.
+    # Twice: the numbering of classes must not depend on the order of capture.
     draft = Encoder()
     _describe(function, found, draft, spans)
     encoder = Encoder(sorted(draft.classes, key=lambda cls: (cls.__module__, cls.__qualname__)))
@@ -107,7 +109,7 @@ def _check(library: Library, name: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What the file says about the function
+# The manifest
 
 
 def _describe(
@@ -119,7 +121,7 @@ def _describe(
     rows: dict[str, tuple[Json, Library]] = {}
     for structures, mapped, program in found:
         row = _signature(definition, structures, mapped, program, encoder)
-        # Sorted, and what two threads captured at once is saved once.
+        # Sorted, and without duplicates, which two threads may have captured at the same time.
         rows.setdefault(_dump([mapped is not None, row]), (row, program.captured.library))
     ordered = [rows[key] for key in sorted(rows)]
     manifest = {
@@ -210,7 +212,7 @@ def _capture(function: Function, example: Sequence[Any]) -> None:
         filled = [_placeholder(leaf, size) if _is_type(leaf) else leaf for leaf in leaves]
         return function.__undertow_arguments__(tree.unflatten(structure, filled), {})
 
-    # Dimensions that follow the placeholders are the run-time ones.
+    # Dimensions that change with the size of the placeholders are the run-time ones.
     given, other = arguments(1), arguments(2)
     types = tuple(join(a, b) or a for a, b in zip(given.types, other.types, strict=True))
     function.__undertow_program__(replace(given, types=types))

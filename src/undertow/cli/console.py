@@ -24,7 +24,7 @@ def telling_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever reads has read enough, as `head` has: Click ends without a word
+        raise  # the reader has closed the pipe, as `head` does: Click exits silently
     except (UndertowError, OSError) as error:
         typer.echo(f"{type(error).__name__}: {error}", err=True)
         raise typer.Exit(1) from None

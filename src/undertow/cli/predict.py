@@ -69,7 +69,7 @@ def predict(
 
 
 def _file(checkpoint: Path) -> Path:
-    """The file of a checkpoint, which is there."""
+    """The file of an existing checkpoint."""
     file = checkpoint / FILE if checkpoint.is_dir() else checkpoint
     if not file.is_file():
         lacks = f"the folder {str(checkpoint)!r} has no {FILE}" if checkpoint.is_dir() else f"{str(file)!r} not found"
@@ -121,7 +121,7 @@ def _read(trees: str, source: str | None, held: Any) -> Any:
 
 
 def _format(text: str, labels: Any) -> str:
-    """How a tree on the command line seems to be written."""
+    """A guess at the format of a tree on the command line."""
     if re.match(r"\s*\{", text) or (re.match(r"\s*\[", text) and ('"' in text or _is_json(text))):
         return "jsonl"
     if re.match(r"\s*\[", text) or re.search(r"\[(MIN|MAX|MED|SM|FIRST|LAST)\b", text):

@@ -189,7 +189,7 @@ def _folder(model: str | None, output: Path | None, resume: bool) -> Path:
 
 
 def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """The kind of model, the recipe and the sizes that these options say."""
+    """The kind of model, the recipe and the sizes that these options describe."""
     model, kind = options["model"], _kind(options["model"])
     recipe = {field.name: options[field.name] for field in fields(ut.train.Recipe)}
     recipe["clip"] = recipe["clip"] or None
@@ -203,7 +203,7 @@ def _checked(options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def _as_before(context: typer.Context, folder: Path, checkpoint: Any) -> dict[str, Any]:
-    """All options; those that are not on the command line are as the checkpoint has them."""
+    """All options; those missing from the command line come from the checkpoint."""
     given = {
         name: value
         for name, value in context.params.items()
@@ -218,7 +218,7 @@ def _as_before(context: typer.Context, folder: Path, checkpoint: Any) -> dict[st
 
 
 def _settings(checkpoint: Any) -> dict[str, Any]:
-    """What the options of the command said, by their names."""
+    """The values of the command's options, by name."""
     sizes = {name: getattr(checkpoint.model, name) for name in _SIZES if hasattr(checkpoint.model, name)}
     return {**checkpoint.source, **sizes, **asdict(checkpoint.recipe)}
 
@@ -235,7 +235,7 @@ def _kind(name: str) -> Any:
 
 
 def _source_of(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that say what is trained on. Files have as many trees as they have."""
+    """The options that choose the training data; the number of trees only if they are generated."""
     kind, _, path = options["data"].partition(":")
     is_file = kind in ("trees", "sst")
     data, trees = (f"{kind}:{Path(path)}", None) if is_file else (options["data"], options["trees"] or TREES)
@@ -292,7 +292,7 @@ def _stopped(checkpoint: Any) -> str:
 
 
 def _tell_rates(console: Console, before: Any, now: Any) -> None:
-    """A rate that falls towards the last epoch was another at every step, if the last epoch was another."""
+    """Print a note if the last epoch has changed: a rate that decays towards it was different at every step."""
     if now.decay != "none" and now.epochs != before.epochs:
         console.print(
             f"The rate now decays ({now.decay}) over {now.epochs} epochs, before over {before.epochs}: "

@@ -32,12 +32,12 @@ GO = np.True_  # what a live order token carries
 
 
 def as_plain(array: Value) -> Value:
-    """Scalars travel as NumPy scalars: arithmetic on those is much faster than on arrays without dimensions."""
+    """The value as a NumPy scalar if it has no dimensions: arithmetic on those is much faster than on 0-d arrays."""
     return array if array.ndim else array[()]
 
 
 def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
-    """What a run is given, as values of the types that the graph declares."""
+    """The inputs of a run as values of the types that the graph declares."""
     wanted = [graph.nodes[number] for number in graph.inputs]
     if len(inputs) != len(wanted):
         raise TypeMismatch(f"{graph.name or 'the graph'} takes {len(wanted)} inputs, but {len(inputs)} are given")
@@ -54,12 +54,12 @@ def check_inputs(graph: StaticGraph, inputs: Sequence[Result]) -> list[Value]:
 
 
 def own(value: Value) -> Value:
-    """A result may be an input, a constant, or a view of one: the user gets an array that nothing else references."""
+    """A result as an array that nothing else references: it may be an input, a constant, or a view of one."""
     return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def conform(value: Value, dtype: DType, rank: int) -> Value:
-    """What a kernel gave, as a value of the declared type."""
+    """A kernel's result as a value of the declared type."""
     if dtype.kind == "ctl":
         return GO
     array = np.asarray(value)
@@ -92,7 +92,7 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Why a run is stopped, by the names that the core has for it: the error, what is said, what to do about it
+# Reasons to stop a run, by their names in the core: error class, message, hint
 
 STOPS: dict[str, tuple[type[RunError], str, str]] = {
     "unequal_lanes": (
@@ -103,7 +103,7 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
     "unequal_visits": (
         Fault,
         "a map of {0} lanes is resumed with an array of {1} elements",
-        "what a later phase is given must have one element for each lane of the first",
+        "an argument of a later phase must have one element for each lane of the first",
     ),
     "frames": (
         FrameLimit,
@@ -126,9 +126,9 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
 
 
 def stopped(why: str, options: Options, *numbers: int) -> RunError:
-    """What to raise for it."""
-    error, what, hint = STOPS[why]
-    return error(what.format(*numbers, options=options), hint=hint)
+    """The error to raise for a reason in `STOPS`."""
+    error, message, hint = STOPS[why]
+    return error(message.format(*numbers, options=options), hint=hint)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -136,14 +136,14 @@ def stopped(why: str, options: Options, *numbers: int) -> RunError:
 
 
 def function_of(graph: StaticGraph, region: int) -> str:
-    """The name of the function that a region belongs to, loops and maps left out."""
+    """The name of the function that encloses a region, skipping loops and maps."""
     while (parent := graph.regions[region].parent) is not None:
         region = parent
     return graph.regions[region].name
 
 
 def calls_of(graph: StaticGraph, tag: Tag | np.ndarray) -> Calls:
-    """The tag traceback: the call of each label, outermost first. The core has tags as arrays of pairs."""
+    """The tag traceback: the call of each label, outermost first. Tags from the core are arrays of pairs."""
 
     def call_of(number: int, index: int) -> Call:
         site = graph.sites[number - 1]

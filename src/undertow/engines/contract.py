@@ -6,6 +6,7 @@ A plan is immutable and holds no state of a run, so a run that fails or is inter
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
@@ -18,12 +19,12 @@ from undertow.ir.trace import Event, Tag
 
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
-State = MutableMapping[str, Result]  # the values of variables, by the names that the graph knows them by
+State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run; what an engine has no use for it ignores. None means: no limit."""
+    """How to run; an engine ignores options that it has no use for. None means no limit."""
 
     scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
@@ -36,6 +37,10 @@ class Options:
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
+
+    def seconds_left(self) -> float:
+        """How long a run may take that begins now."""
+        return float("inf") if self.timeout is None else float(self.timeout)
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.scheduler not in SCHEDULERS:
@@ -69,6 +74,21 @@ class Options:
         return value
 
 
+@dataclass(frozen=True, slots=True)
+class Begun(Options):
+    """Options of a run whose timeout began before it: the call has been captured and planned since."""
+
+    began: float = 0.0  # by time.perf_counter
+
+    @classmethod
+    def at(cls, began: float, timeout: float, options: Options) -> Begun:
+        chosen = {field.name: getattr(options, field.name) for field in fields(Options)}
+        return cls(**chosen | {"timeout": timeout}, began=began)
+
+    def seconds_left(self) -> float:
+        return max(0.0, Options.seconds_left(self) - (time.perf_counter() - self.began))
+
+
 @dataclass(slots=True)
 class Stats:
     """What a run did."""
@@ -79,22 +99,22 @@ class Stats:
     per_node: dict[str, int] = field(default_factory=dict)  # live firings by node name
     activations: int = 0  # of functions: calls that were entered
     waves: int = 0  # batches of activations that ran together, if the engine forms any
-    mean_width: float = 0.0  # of these: activations in each
-    peak_width: int = 0  # of the widest
+    mean_width: float = 0.0  # activations per wave
+    peak_width: int = 0  # activations of the widest wave
     peak_frames: int = 0
     peak_bytes: int = 0
     max_depth: int = 0  # of nested calls
     deepest_tag: Tag = ()  # of the first activation at that depth
     seconds: float = 0.0
-    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, of all threads; where `timed`
+    step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, over all threads; if `timed`
 
     def __str__(self) -> str:
-        """A short table: one line for each thing that was counted."""
-        return "\n".join(f"{what:<15} {held}" for what, held in rows_of(self))
+        """A short table: one line for each count."""
+        return "\n".join(f"{name:<15} {count}" for name, count in rows_of(self))
 
 
 def rows_of(stats: Stats) -> list[tuple[str, str]]:
-    """What was counted, in words; the time comes last."""
+    """(name, text) of each count; the time comes last."""
     rows = [
         ("engine", stats.engine),
         ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
@@ -109,21 +129,21 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
 
 
 class LateStats(Stats):
-    """Stats of an engine that counts fast: fields that cost more than a short run are filled in when asked for."""
+    """Stats whose fields are filled in when first read: building all of them can cost more than a short run."""
 
     __slots__ = ("_fill",)
     _fill: Callable[[str], Any]
 
     @classmethod
     def make(cls, fill: Callable[[str], Any], **known: Any) -> LateStats:
-        """The fields that are known; `fill` gives each of the others by its name."""
+        """Stats with the known fields; `fill(name)` gives each of the others."""
         stats = cls.__new__(cls)
         stats._fill = fill
         for name, value in known.items():
             setattr(stats, name, value)
         return stats
 
-    def __getattr__(self, name: str) -> Any:  # asked only for what is not there yet
+    def __getattr__(self, name: str) -> Any:  # called only for fields that are not filled in yet
         if name.startswith("_"):
             raise AttributeError(name)
         value = self._fill(name)
@@ -155,11 +175,11 @@ class Engine(Protocol):
 
     @property
     def is_lazy(self) -> bool:
-        """Does a run end though a value that no fetch needs would never arrive?"""
+        """Does a run end even if a value that no fetch needs would never arrive?"""
 
     @property
     def takes_hoisted(self) -> bool:
-        """Does it run graphs with values that are read through the entry (hoist, hoist_read)?"""
+        """Does it run graphs in which values are read from the entry (hoist, hoist_read)?"""
 
     def plan(self, graph: StaticGraph) -> Plan:
         """Make a graph ready; everything that does not depend on the inputs happens here."""

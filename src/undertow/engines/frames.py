@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -17,22 +18,53 @@ from undertow.ir.graph import Node, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, SOURCES, STATIC
 from undertow.ir.walk import ports_of
+from undertow.ops.attributes import MOST_ELEMENTS
 from undertow.ops.op import CATALOGUE
+from undertow.types import Type, type_of
 
-# How a node of the catalogue is evaluated: with one result, with several, on the variables of the run.
+_FEW_BYTES = 1 << 16
+
+# Kinds of catalogue nodes: one result, several results, access to variables.
 KERNEL, KERNELS, STATE = range(3)
 
 
 def kernel_of(node: Node) -> tuple[int, tuple[Any, ...]]:
-    """Which of these, and (function, attributes, then what each result must be: scalar type or None, dtype, rank)."""
+    """Which of these, and (function, attributes, then what each result must be: scalar type or bytes, dtype, rank).
+
+    The bytes of an array are -1 where its shape is known only at run time.
+    """
     op = CATALOGUE[node.op]
     code = STATE if op.state else KERNEL if len(node.types) == 1 else KERNELS
-    checks = tuple((None if t.shape else t.dtype.numpy.type, t.dtype, t.rank) for t in node.types)
-    return code, (op.state or op.eval, node.attrs, *(checks[0] if code == KERNEL else (checks,)))
+    wanted = tuple((_bytes_of(t) if t.shape else t.dtype.numpy.type, t.dtype, t.rank) for t in node.types)
+    return code, (op.state or op.eval, node.attrs, *(wanted[0] if code == KERNEL else (wanted,)))
+
+
+def _bytes_of(type_: Type) -> int:
+    sizes = [d for d in type_.shape if isinstance(d, int)]
+    return math.prod(sizes) * type_.dtype.numpy.itemsize if len(sizes) == type_.rank else -1
+
+
+def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
+    """How many bytes the result of an operator will take, as far as its operands tell; 0 if its kernel refuses it."""
+    shape, item = node.attrs.get("shape"), node.types[0].dtype.numpy.itemsize
+    if node.op == "arange":
+        start, stop, step = (float(value) for value in values)
+        count = (stop - start) / step if step else 0.0
+        return int(count) * item if 0 < count <= MOST_ELEMENTS else 0
+    if isinstance(shape, tuple) and None in shape:
+        sizes = iter(values[1:])
+        elements = math.prod(d if isinstance(d, int) else int(next(sizes)) for d in shape)
+        return elements * item if 0 < elements <= MOST_ELEMENTS else 0
+    # No other result is larger than all combinations of elements: the rule is asked only where these are many.
+    most: int = math.prod(d or 1 for value in values for d in value.shape) * item
+    if most <= _FEW_BYTES:
+        return most
+    (made, *_) = CATALOGUE[node.op].type([type_of(value) for value in values], node.attrs)
+    return max(_bytes_of(made), 0)
 
 
 def check_runnable(index: StaticIndex) -> None:
-    """Raise a GraphError where nothing triggers a node, or an edge leads into a frame in which nobody waits."""
+    """Raise a GraphError if nothing triggers a node, or an edge leads into a frame where nothing waits for it."""
     for number, node in enumerate(index.nodes):
         ports = ports_of(node.inputs)
         if node.op not in STATIC and node.op not in CATALOGUE:
@@ -93,9 +125,9 @@ F = TypeVar("F", bound=TaggedFrame)
 
 
 class PythonRun(Generic[F]):
-    """One run: counts firings, frames and bytes, and refuses what is over a limit.
+    """One run: counts firings, frames and bytes, and enforces the limits.
 
-    An array counts once, whatever its slots and views.
+    An array counts once, however many slots and views it has.
     """
 
     results: list[Value]
@@ -108,22 +140,24 @@ class PythonRun(Generic[F]):
         self.options = options
         self.record = record
         self.state = dict(state or {})
-        self.fired = [0] * (len(graph.nodes) + 1)  # live firings; the last one counts steps that are not firings
+        self.fired = [0] * (
+            len(graph.nodes) + 1
+        )  # live firings by node; the last element counts steps that are not firings
         self.dead = 0
-        self.deadline = time.perf_counter() + (float("inf") if options.timeout is None else options.timeout)
-        self.made = 0
+        self.deadline = time.perf_counter() + options.seconds_left()
+        self.started = 0
         self.activations = 0
         self.peak_frames = 0
         self.bytes = 0
         self.peak_bytes = 0
-        self.held: dict[int, int] = {}  # slots that hold an array, by the identity of what owns its memory
+        self.held: dict[int, int] = {}  # id of the array that owns the memory -> number of slots that hold it
         self.most_frames = float("inf") if options.frames is None else options.frames
         self.most_bytes = float("inf") if options.memory is None else options.memory
         self.most_depth = float("inf") if options.max_depth is None else options.max_depth
 
     def begin(self, frame: F, live: int, is_call: bool, region: int, cost: int) -> None:
-        """Let a frame begin, if the limits allow it: one of so many that are alive."""
-        self.made += 1
+        """Start a frame, if the limits allow it; `live` counts it among the live ones."""
+        self.started += 1
         if live > self.peak_frames:
             self.peak_frames = live
             if live > self.most_frames:
@@ -140,7 +174,7 @@ class PythonRun(Generic[F]):
         self.grow(cost)
 
     def hold(self, value: Value, times: int = 1) -> None:
-        """An array has been put into so many slots."""
+        """Count an array that has been put into `times` slots."""
         owner = value.base if isinstance(value.base, np.ndarray) else value
         before = self.held.get(id(owner), 0)
         self.held[id(owner)] = before + times
@@ -148,7 +182,7 @@ class PythonRun(Generic[F]):
             self.grow(owner.nbytes)
 
     def let_go(self, value: Value) -> None:
-        """An array has been taken out of one slot."""
+        """Count an array out that has been taken from one slot."""
         owner = value.base if isinstance(value.base, np.ndarray) else value
         left = self.held[id(owner)] - 1
         if left:
@@ -158,13 +192,13 @@ class PythonRun(Generic[F]):
             self.bytes -= owner.nbytes
 
     def let_go_all(self, values: Iterable[Value]) -> None:
-        """The same, of those values that are arrays."""
+        """`let_go` each of the values that is an array."""
         for value in values:
             if type(value) is np.ndarray:
                 self.let_go(value)
 
     def release(self, slots: list[Value], held: Sequence[int]) -> None:
-        """Empty those slots that hold arrays."""
+        """Empty those of the slots that hold arrays."""
         for slot in held:
             value = slots[slot]
             if type(value) is np.ndarray:
@@ -178,8 +212,14 @@ class PythonRun(Generic[F]):
             if self.bytes > self.most_bytes:
                 raise checks.stopped("memory", self.options, self.bytes)
 
+    def foresee(self, number: int, size: int, values: Sequence[Value]) -> None:
+        """Refuse an array that there is no memory for, before it is made."""
+        more = size if size >= 0 else _bytes_ahead(self.graph.nodes[number], values)
+        if self.bytes + more > self.most_bytes:
+            raise checks.stopped("memory", self.options, self.bytes + more)
+
     def results_of(self, code: int, number: int, parts: Any, inputs: list[Value]) -> list[Value]:
-        """What an operator of several results gives, or one that works on variables."""
+        """The results of an operator that has several, or that accesses variables."""
         kernel, attrs, wanted = parts
         raw = kernel(self.state, inputs, attrs) if code == STATE else kernel(inputs, attrs)
         values = [checks.conform(value, dtype, rank) for value, (_, dtype, rank) in zip(raw, wanted, strict=True)]
@@ -189,10 +229,10 @@ class PythonRun(Generic[F]):
         return values
 
     def fail(self, error: Exception, number: int, frame: F) -> NoReturn:
-        """Raise an error in a node as what it is, saying where it is and which calls led there."""
+        """Raise an error of a node as the right class, with its source line and the calls that led there."""
         node, cause = self.graph.nodes[number], error
         if isinstance(error, OSError):
-            raise error  # the trace or what a program prints cannot be written: neither ours nor the program's fault
+            raise error  # writing the trace, or the program's prints, failed: neither our fault nor the program's
         if isinstance(error, MemoryError):
             error = checks.stopped("out_of_memory", self.options)
         if isinstance(error, RunError):
@@ -206,7 +246,7 @@ class PythonRun(Generic[F]):
         raise error from cause
 
     def stats(self, engine: str, seconds: float) -> Stats:
-        """What the run has counted."""
+        """The counts of the run."""
         fired = self.fired[:-1]
         return Stats(
             engine=engine,
@@ -222,22 +262,18 @@ class PythonRun(Generic[F]):
         )
 
     def execute(self, drain: bool = False) -> None:
-        """Run until the `results` are there; to drain, until nothing is left to do."""
+        """Run until the `results` are there; with `drain`, until nothing is left to do."""
         raise NotImplementedError
 
 
 class PythonPlan:
     """A static graph made ready for an engine in Python. Holds nothing of any run."""
 
-    def __init__(self, graph: StaticGraph, engine: str) -> None:
+    def __init__(self, graph: StaticGraph, engine: str, rows: Any, start: Callable[..., PythonRun[Any]]) -> None:
         self.graph = graph
         self.engine = engine
-
-    def start(
-        self, values: list[Value], options: Options, record: trace.Record | None, state: State | None
-    ) -> PythonRun[Any]:
-        """A run that has done nothing yet."""
-        raise NotImplementedError
+        self.rows = rows  # what the engine runs
+        self.start = start  # makes a run of these rows, the inputs, options, what records events, and variables
 
     def run(
         self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
@@ -248,12 +284,12 @@ class PythonPlan:
     def execute(
         self, inputs: Sequence[Result], options: Options, state: State | None, drain: bool = False
     ) -> tuple[Any, list[Result], Stats]:
-        """The run, when it has ended, its results, and what it counted."""
+        """The finished run, its results and its counts."""
         values = checks.check_inputs(self.graph, inputs)
         with trace.recording(options.trace, self.graph.name, self.engine) as recording:
-            run = self.start(values, options, recording.record, state)
+            run = self.start(self.rows, values, options, recording.record, state)
             try:
-                # Integers wrap and floats follow IEEE, both without a word.
+                # Integers wrap and floats follow IEEE 754, without warnings.
                 with np.errstate(all="ignore"):
                     run.execute(drain)
             finally:

@@ -1,7 +1,7 @@
 """Shared by the engines of the C++ core: kernel encodings, host callbacks and error messages.
 
-A graph goes to the core as rows of integers, the words that they name, and constants. What the core cannot say, since
-it knows no names, is said here: errors with their tag traceback, and what acts on the world.
+A graph goes to the core as rows of integers, the words that they refer to, and constants. The core knows no names, so
+this file builds error messages with their tag tracebacks; it also runs the operators that act on the world.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from undertow.types import CTL, DTYPES, Type, dtype_of
 
 DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
 NO_LIMIT = 2**62
-FOR_EVER = float("inf")
-_UNKNOWN = -1  # a length that only the run knows
+_UNKNOWN = -1  # a length known only at run time
 _DEFAULTS = Options()
 Signature = Sequence[tuple[str, int]]
 
@@ -38,7 +37,7 @@ assert set(DTYPE_NUMBERS) == set(DTYPES) - {"ctl"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """Rows, the words that they name, and constants."""
+    """Rows, the words that they refer to, and constants."""
 
     rows: npt.NDArray[np.int64]
     words: list[str]
@@ -46,13 +45,13 @@ class Encoded:
 
 
 def type_row(type_: Type) -> list[int]:
-    """A dtype, a rank, and the lengths, -1 where only the run knows them."""
+    """A dtype, a rank, and the lengths, -1 if known only at run time."""
     dims = [n if isinstance(n, int) else _UNKNOWN for n in type_.shape]
     return [DTYPE_NUMBERS[type_.dtype.name], len(dims), *dims]
 
 
 class Encoder:
-    """Writes what every plan has: words, constants, kernels."""
+    """Writes the parts that every plan has: words, constants, kernels."""
 
     def __init__(self) -> None:
         self.words: dict[str, int] = {}
@@ -60,7 +59,7 @@ class Encoder:
         self.kernels: list[list[int]] = []
 
     def encoded(self, head: list[int], rest: list[int]) -> Encoded:
-        """A head, how many constants there are, the kernels, and the rest."""
+        """A head, the number of constants, the kernels, and the rest."""
         rows = [*head, len(self.constants), len(self.kernels)]
         for kernel in self.kernels:
             rows += kernel
@@ -71,13 +70,13 @@ class Encoder:
         return self.words.setdefault(text, len(self.words))
 
     def constant(self, value: Const) -> int:
-        """As an operand: below zero."""
+        """A constant as an operand: a number below zero."""
         return ~self.constants.setdefault(value, len(self.constants))
 
     def kernel(
         self, op: str, attrs: Mapping[str, Attr], inputs: Signature, outputs: Signature, is_effect: bool = False
     ) -> int:
-        """The number of a kernel: an operator, its attributes, the dtypes and ranks of what it takes and gives."""
+        """The number of a kernel: an operator, its attributes, the dtypes and ranks of its operands and results."""
         row = [self.word(op), int(is_effect), len(attrs)]
         for key, value in attrs.items():
             row += [self.word(key), *self.attribute(value)]
@@ -102,14 +101,14 @@ class Encoder:
 
 @lru_cache(maxsize=4096)
 def traits_of(kernel: Kernel) -> Traits:
-    """What the core knows of a kernel."""
+    """The traits of a kernel, from the core."""
     if kernel.is_effect:
         return Traits(is_native=False)
     return Traits(*_core.kernel_traits(kernel.op, dict(kernel.attrs), list(kernel.inputs), list(kernel.outputs)))
 
 
 class Host:
-    """Runs what acts on the world, and what has no kernel: one operator of one activation at a time."""
+    """Runs operators that act on the world or have no native kernel, one activation at a time."""
 
     def __init__(self, graph: StaticGraph, state: dict[str, Any], record: trace.Record | None = None) -> None:
         self.graph = graph
@@ -127,9 +126,9 @@ class Host:
         row = CATALOGUE[node.op]
         plain = [checks.as_plain(value) for value in values]
         with np.errstate(all="ignore"):
-            found = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
-        settled = (checks.conform(value, t.dtype, t.rank) for value, t in zip(found, node.types, strict=True))
-        return [np.asarray(value, order="C") for value in settled]
+            results = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
+        conformed = (checks.conform(value, t.dtype, t.rank) for value, t in zip(results, node.types, strict=True))
+        return [np.asarray(value, order="C") for value in conformed]
 
 
 class NativePlan:
@@ -138,16 +137,15 @@ class NativePlan:
     def __init__(self, graph: StaticGraph, engine: str) -> None:
         self.graph = graph
         self.engine = engine
-        # A short run must not spend its time on what is known before it.
-        taken = [graph.nodes[number].types[0] for number in graph.inputs]
-        self._takes_order = CTL in taken
-        given = [graph.type_of(port) for port in graph.fetches]
-        self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in given]
+        # Computed here, not in each run: a run may be short.
+        self._takes_order = CTL in [graph.nodes[number].types[0] for number in graph.inputs]
+        fetched = [graph.type_of(port) for port in graph.fetches]
+        self._gives = [None if t == CTL else t.dtype.numpy.type if t.rank == 0 else np.asarray for t in fetched]
 
     def call(
         self, values: list[Any], host: Host, where: list[Any], options: Options
     ) -> tuple[list[Any], _core.RunStats]:
-        """Have the core run: results, and what it counted. `where` takes the tag at which the host raised something."""
+        """Run in the core: results and counts. `where` receives the tag at which the host raised an error."""
         raise NotImplementedError
 
     def run(
@@ -170,11 +168,11 @@ class NativePlan:
         values = self._values(inputs)
         began = time.perf_counter()
         try:
-            found, counted = self.call(values, host, where, options)
+            fetched, counted = self.call(values, host, where, options)
         except _core.Stopped as stopped:
             raise error_of(self.graph, stopped, options) from None
         except ValueError:
-            checks.check_inputs(self.graph, inputs)  # says what is wrong with them, if it is that
+            checks.check_inputs(self.graph, inputs)  # raises a better error if an input is wrong
             raise
         except RunError as error:  # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
@@ -183,29 +181,29 @@ class NativePlan:
         seconds = time.perf_counter() - began
         if state is not None:
             state.update(host.state)
-        results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, found, strict=True)]
+        results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, fetched, strict=True)]
         return results, stats_of(self.graph, self.engine, counted, seconds)
 
     def _values(self, inputs: Sequence[Result]) -> list[Any]:
-        """What a run is given, as arrays that the core can read. It looks at their types, too."""
+        """The inputs of a run as arrays that the core can read. The core checks their types."""
         if self._takes_order:
             inputs = checks.check_inputs(self.graph, inputs)
         return [np.asarray(value, order="C") for value in inputs]
 
 
 def limits_of(options: Options) -> tuple[int, int, int, float, bool]:
-    """The limits, as the core takes them: frames, depth, memory, seconds; and whether floats must be finite."""
+    """The limits in the core's order: frames, depth, memory, seconds; and whether floats must be finite."""
     return (
         NO_LIMIT if options.frames is None else options.frames,
         NO_LIMIT if options.max_depth is None else options.max_depth,
         NO_LIMIT if options.memory is None else options.memory,
-        FOR_EVER if options.timeout is None else options.timeout,
+        options.seconds_left(),
         bool(options.check_finite),
     )
 
 
 def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: float) -> Stats:
-    """What the core has counted."""
+    """The counts of a run in the core."""
 
     def fill(name: str) -> Any:
         if name == "per_node":
@@ -216,7 +214,7 @@ def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: 
 
 
 def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseException:
-    """What to raise for a run that the core has stopped."""
+    """The error to raise for a run that the core has stopped."""
     kind, number, tag, values, a, b, site = stopped.args
     span = graph.nodes[number].span if number >= 0 else None
     if site > 0:

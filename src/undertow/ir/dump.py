@@ -1,6 +1,6 @@
 """Print a library or a static graph as text: one node a line, never indented by nesting.
 
-So the text of a graph is linear in its size. What can be derived is left out: see `implied`.
+So the text of a graph is linear in its size. What is implied is left out: see `implied`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEFT, _RIGHT = 40, 80  # columns are padded up to these widths and no further, 
 def dump(graph: Library | StaticGraph, spans: bool = True) -> str:
     """The text of a library or static graph; `parse(dump(x), dump_constants(x)) == x` for every valid x.
 
-    Invalid ones print too, for error messages: what is out of range as `?number`.
+    Invalid graphs print, too, for error messages: references out of range as `?number`.
     """
     files: dict[tuple[str, str], int] | None = {} if spans else None
     if isinstance(graph, Library):
@@ -92,14 +92,14 @@ class _Printer:
         return quote(self.graph.nodes[number].name) if known else f"?{number}"
 
     def path(self, region: Region) -> str:
-        """The name of a region, that of a branch after the body whose lines declare it: `fac/if1.else`."""
+        """The name of a region; a branch is prefixed by the body whose lines declare it: `fac/if1.else`."""
         decides = region.pred.node if region.pred is not None else -1
         where = self.graph.nodes[decides].region if 0 <= decides < len(self.graph.nodes) else -1
         is_known = region.kind == "branch" and 0 <= where < len(self.owner)
         return f"{self.graph.regions[self.owner[where]].name}/{region.name}" if is_known else region.name
 
     def region(self, number: int) -> str:
-        """A reference to a region: its name or path, and its number where these do not tell it."""
+        """A reference to a region: its name or path, and its number if these are ambiguous."""
         if not 0 <= number < len(self.graph.regions):
             return f"?{number}"
         name = self.graph.regions[number].name
@@ -134,7 +134,7 @@ class _Printer:
         return _join("  branch", name, pred, side, f"^{starts}" if starts else "", where)
 
     def body(self, lines: list[str | _Row], hidden: set[int], signatures: Mapping[int, str], current: int) -> list[str]:
-        """The nodes, each region declared where it first appears; `current` is the region of nodes that name none."""
+        """The nodes; each region is declared where it first appears. `current`: the region of lines that name none."""
         regions = self.graph.regions
         after: dict[int, list[int]] = {}  # deciding node -> branch regions
         for number, region in enumerate(regions):
@@ -142,7 +142,7 @@ class _Printer:
                 decides = region.pred.node if region.pred is not None else -1
                 after.setdefault(decides if 0 <= decides < len(self.graph.nodes) else -1, []).append(number)
         opened = set() if current < 0 else {current}
-        declared = len(opened)  # a region's number is left out where it follows the one before
+        declared = len(opened)  # a region's number is left out if it follows the one before
 
         def declare(number: int, name: str, count: int = 1) -> str:
             nonlocal declared

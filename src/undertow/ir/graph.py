@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow.errors import Span
+from undertow.ir.exact import exact
 from undertow.types import Type, type_of
 
 Array = npt.NDArray[np.generic]
@@ -61,18 +62,24 @@ Operand = Port | Const
 
 
 class Attrs(Mapping[str, Attr]):
-    """A frozen, hashable mapping from attribute name to plain data, ordered by name."""
+    """A frozen mapping from attribute name to plain data, ordered by name. Equal where all values are the same."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "_key")
 
     def __init__(self, /, **items: Attr) -> None:
         self._items = dict(sorted(items.items()))
+        self._key: tuple[tuple[str, object], ...] | None = None
+
+    def _identity(self) -> tuple[tuple[str, object], ...]:
+        if self._key is None:
+            self._key = tuple((name, exact(value)) for name, value in self._items.items())
+        return self._key
 
     def __getitem__(self, key: str) -> Attr:
         return self._items[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._items  # Mapping's own raises and catches a KeyError, for every node that has no phase
+        return key in self._items  # Mapping's own raises and catches a KeyError for every missing key
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -81,10 +88,12 @@ class Attrs(Mapping[str, Attr]):
         return len(self._items)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Attrs) and self._items == other._items
+        if self is other:
+            return True
+        return isinstance(other, Attrs) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(tuple(self._items.items()))
+        return hash(self._identity())
 
     def __repr__(self) -> str:
         return f"Attrs({', '.join(f'{k}={v!r}' for k, v in self._items.items())})"
@@ -93,7 +102,7 @@ class Attrs(Mapping[str, Attr]):
         return Attrs(**{**self._items, **others})
 
     def without(self, *keys: str) -> Attrs:
-        """The same without some attributes; those that are not there need not be."""
+        """The same without some attributes, which may be missing."""
         return Attrs(**{key: value for key, value in self._items.items() if key not in keys})
 
     def integer(self, key: str) -> int:
@@ -131,6 +140,11 @@ class Node:
     controls: tuple[Port, ...] = ()  # order only: the tokens' values are ignored, their deadness is not
     span: Span | None = None  # the user's file:line:column; every pass copies it
 
+    @property
+    def short_name(self) -> str:
+        """Its name without the regions that it stands in."""
+        return self.name.rsplit("/", 1)[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -146,7 +160,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes and the regions that they stand in; what function graphs and static graphs share."""
+    """Nodes and the regions that they stand in: the base of function graphs and static graphs."""
 
     nodes: tuple[Node, ...]
     regions: tuple[Region, ...]
@@ -169,7 +183,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One visit to an activation: the parameters that come with it and the results that it gives."""
+    """One visit to an activation: its parameters and results."""
 
     params: tuple[int, ...]  # node numbers of `param` nodes
     results: tuple[Port, ...]
@@ -180,13 +194,13 @@ class FunctionGraph(Graph):
     """The body of a function, loop or map: acyclic, nodes in topological order, calls still single nodes.
 
     Region 0 is the body itself, its `starts` the `start` node of each phase.
-    A *loop* has as first `carried` parameters its variables, the others are invariants read from the parent
-    frame; its results are the predicate (do another iteration?) and then the next value of each variable, which
-    stands in the predicate's true branch. A *map* has as first `carried` parameters the mapped elements; the others are
-    invariants. In a later phase of a map all are elements but order tokens, which every lane gets.
+    The first `carried` parameters of a *loop* are its variables, the others are invariants read from the parent
+    frame; its results are the predicate (do another iteration?) and then the next value of each variable, in the
+    predicate's true branch. The first `carried` parameters of a *map* are the mapped elements; the others are
+    invariants. In a later phase of a map all parameters are elements, except order tokens, which every lane gets.
 
     Graphs of one `group` share *entries*: the last `hoisted` parameters of phase 0, the same in all of them, are given
-    once, by the call that enters the group from outside. What enters one graph of a group from another leaves them out.
+    once, by the call that enters the group from outside. Calls, loops and maps within the group leave them out.
     Any graph may read a value that main lists in `shared`, by the operator of that name.
     """
 
@@ -208,7 +222,7 @@ class FunctionGraph(Graph):
         return self.phases[0].results
 
     def omitted(self, callee: FunctionGraph) -> int:
-        """How many of a callee's first parameters a call, loop or map in this graph leaves out: the last ones."""
+        """How many of a callee's phase-0 parameters (the last ones) a call, loop or map in this graph leaves out."""
         return callee.hoisted if self.group and self.group == callee.group else 0
 
 
@@ -225,7 +239,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call site, loop or map in the static graph. Its number (from 1) is the label that it puts on tags."""
+    """A call site, loop or map in the static graph. Its number (from 1) is its label in tags."""
 
     kind: str  # "call", "loop" or "map"
     label: str  # readable: "fib/left"
@@ -248,6 +262,6 @@ class StaticGraph(Graph):
 
 
 def _as_text(graph: Library | StaticGraph) -> str:
-    from undertow.ir.text import dump  # which is written in terms of this file
+    from undertow.ir.text import dump  # it imports this file
 
     return dump(graph, spans=False)

@@ -1,6 +1,6 @@
 """What the text of a graph omits because it is implied: nodes of a signature, regions that a name determines.
 
-The printer leaves out just what the reader puts back.
+The printer leaves out exactly what the reader adds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def starts_of(nodes: Sequence[Node]) -> tuple[Port, ...]:
 
 
 def signature_block(graph: FunctionGraph, phase: int) -> range | None:
-    """The start and param nodes of a phase where they stand together, so that its signature can stand for them."""
+    """The start and param nodes of a phase if they are consecutive, so that its signature implies them."""
     params = graph.phases[phase].params
     starts = [
         port.node for port in starts_of(graph.nodes) if graph.nodes[port.node].attrs == Attrs(**phase_attr(phase))
@@ -69,7 +69,7 @@ def prefix(name: str) -> str:
 
 
 def homes_of(names: Sequence[str], paths: Sequence[str]) -> dict[str, int]:
-    """Regions by name or path, where just one has it. A node `name/...` or `path/...` need not say where it is."""
+    """Regions by unique name or path. A node called `name/...` or `path/...` need not state its region."""
     found: dict[str, int] = {}
     for words in (paths, names):
         count = Counter(words)

@@ -1,7 +1,7 @@
 """Indexes of one graph: where its tokens live, which sites visit which regions; each is computed once, on first use.
 
-`spec`, planners and engines share them. What is derived relies on rules, so the rows of `spec` that ask for it come
-after the rows that it relies on.
+`spec`, planners and engines share them. An index may rely on rules, so the rows of `spec` that use it come after the
+rows that it relies on.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Const, FunctionGraph, Graph, Library, Node, Operand, Phase, Port, Site, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, LIBRARY, LINKED, PRIMITIVE, SITED, STARTS, STATIC, Structural
 from undertow.ir.walk import (
@@ -30,7 +31,7 @@ from undertow.types import Type
 
 
 class GraphIndex:
-    """What function graphs and static graphs are asked for."""
+    """The indexes of both function graphs and static graphs."""
 
     operators = LIBRARY
 
@@ -64,7 +65,7 @@ class GraphIndex:
 
     @cached_property
     def branches(self) -> dict[tuple[Port, int], tuple[int, int]]:
-        """(predicate, region around) -> the regions of the true and the false side."""
+        """(predicate, enclosing region) -> the regions of the true and the false side."""
         return self.graph.branches()
 
     @cached_property
@@ -84,7 +85,7 @@ class GraphIndex:
 
     @cached_property
     def region_of(self) -> Callable[[Port], int]:
-        """The region of a port: that of its node, or the branch that a switch hands it to."""
+        """The region of a port: that of its node, or the branch that a switch leads it into."""
         return port_regions(self.graph)
 
     def home(self, port: Port) -> int:
@@ -95,7 +96,7 @@ class GraphIndex:
         return isinstance(operand, Const) or self.home(operand) == region
 
     def side(self, region: int) -> tuple[int | None, bool] | None:
-        """What a branch region is a side of: (parent, which side); None for other regions."""
+        """(parent, side) of a branch region; None for other regions."""
         found = self.regions[region]
         return (found.parent, found.side) if found.kind == "branch" else None
 
@@ -122,7 +123,7 @@ class FunctionIndex(GraphIndex):
         return self.library.functions.get(name) if isinstance(name, str) else None
 
     def callee(self, node: Node) -> FunctionGraph:
-        """The same, of a node that is known to enter one."""
+        """The same, for a node that is known to enter a graph."""
         callee = self.entered(node)
         assert callee is not None
         return callee
@@ -132,7 +133,7 @@ class FunctionIndex(GraphIndex):
         return self.callee(node).phases[phase_of(node)]
 
     def params(self, node: Node) -> list[Type]:
-        """The arguments of a call, resume, loop, map or tangent, without those that its entry already has."""
+        """The argument types of a call, resume, loop, map or tangent, without those that its entry already has."""
         callee = self.callee(node)
         types = [callee.nodes[param].types[0] for param in self.visit(node).params]
         if node.op == "tangent":
@@ -150,16 +151,16 @@ class FunctionIndex(GraphIndex):
         return given
 
     def hoisted(self, graph: FunctionGraph) -> list[Type]:
-        """The types of what an entry is given."""
+        """The types of an entry's hoisted arguments."""
         return [graph.nodes[param].types[0] for param in graph.params[len(graph.params) - graph.hoisted :]]
 
     def shared(self, node: Node) -> Type | None:
-        """The type of the value of the run that a node reads; None if there is none."""
+        """The type of the shared value that a node reads; None if there is none."""
         main, index = self.library.functions[self.library.main], node.attrs.integer("index")
         return main.type_of(main.shared[index]) if 0 <= index < len(main.shared) else None
 
     def collected(self, node: Node) -> Type | None:
-        """The type of what a collect adds to, or collected takes: a value that an entry is given."""
+        """The type of the entry's argument that a collect adds to, or a collected takes."""
         types = self.hoisted(self.callee(node) if node.op in LINKED else self.graph)
         index = node.attrs.integer("index")
         return types[index] if 0 <= index < len(types) else None
@@ -175,17 +176,17 @@ class FunctionIndex(GraphIndex):
         return grouped(((link_of(node), phase_of(node)), number) for number, node in self.of("resume"))
 
     def before(self, node: Node) -> int | None:
-        """The node that makes the visit before that of a resume."""
+        """The node that makes the visit before a resume's."""
         call, phase = link_of(node), phase_of(node) - 1
         return call if phase == 0 else self.resumes.get((call, phase), [None])[0]
 
 
 @dataclass(slots=True, eq=False)
 class Visit:
-    """The operators of one site and phase: numbers of nodes."""
+    """The nodes of one site and phase, by number."""
 
     starts: list[int] = field(default_factory=list)  # one, in a valid graph
-    arguments: list[int] = field(default_factory=list)  # and what it hoists
+    arguments: list[int] = field(default_factory=list)  # hoists among them
     backs: list[int] = field(default_factory=list)
 
     @property
@@ -221,7 +222,7 @@ class StaticIndex(GraphIndex):
         return self.site(node).callee if is_inward(node, port.index) else self.bodies[port.node]
 
     def waits_for(self, port: Port) -> int:
-        """The last phase, of the frame that a port's tokens arrive in, that they wait for."""
+        """The last phase that a port's tokens wait for, of the frame in which they arrive."""
         node = self.nodes[port.node]
         return phase_of(node) if is_inward(node, port.index) else self.phases[port.node]
 
@@ -235,7 +236,7 @@ class StaticIndex(GraphIndex):
     def visits(self) -> dict[tuple[int, int], Visit]:
         """The operators of each (site, phase)."""
         visits: defaultdict[tuple[int, int], Visit] = defaultdict(Visit)
-        for number, node in enumerate(self.nodes):
+        for number, node in enumerate(paced(self.nodes)):
             if node.op in SITED and node.op != "next":
                 visit = visits[self.visit_key(node)]
                 parts = visit.starts if node.op in STARTS else visit.backs if node.op in BACK else visit.arguments
@@ -248,13 +249,13 @@ class StaticIndex(GraphIndex):
         return {key: visit.starts for key, visit in self.visits.items() if visit.starts}
 
     def before(self, node: Node) -> int | None:
-        """The start token of the visit before that of a later one."""
+        """The start token of the visit before a node's."""
         site, phase = self.visit_key(node)
         return self.starts.get((site, phase - 1), [None])[0]
 
     @cached_property
     def phase_count(self) -> list[int]:
-        """The number of phases of each body: those that nodes wait for, and those that are visited for nothing."""
+        """The number of phases of each body: those that nodes wait for or that sites visit."""
         counts = [1] * len(self.regions)
         for body, phase in zip(self.bodies, self.phases, strict=True):
             if phase >= counts[body]:
@@ -270,10 +271,10 @@ class StaticIndex(GraphIndex):
         return [(phase, self.visits[site, phase]) for phase in phases if (site, phase) in self.visits]
 
     def visited(self, site: int) -> list[int]:
-        """How many phases of what a site enters are visited, by how many of the caller's are, from one on."""
-        made = [(self.phases[visit.start], phase + 1) for phase, visit in self.visits_of(site)]
+        """How many phases of its callee a site visits, if the caller is visited in its first 1, 2, ... phases."""
+        visits = [(self.phases[visit.start], phase + 1) for phase, visit in self.visits_of(site)]
         counts = range(1, self.phase_count[self.owner[self.sites[site - 1].caller]] + 1)
-        return [max((visits for phase, visits in made if phase < count), default=0) for count in counts]
+        return [max((number for phase, number in visits if phase < count), default=0) for count in counts]
 
     @cached_property
     def sites_into(self) -> dict[int, list[int]]:
@@ -282,7 +283,7 @@ class StaticIndex(GraphIndex):
 
     @cached_property
     def hoists(self) -> dict[int, dict[int, int]]:
-        """Of each site that makes an entry: what it is given, index -> number of the hoist."""
+        """Site that makes an entry -> index of an argument -> number of its hoist."""
         hoists: dict[int, dict[int, int]] = {}
         for number, node in self.of("hoist"):
             hoists.setdefault(node.attrs.integer("site"), {})[node.attrs.integer("index")] = number
@@ -294,7 +295,7 @@ class StaticIndex(GraphIndex):
         if body not in self._entry_sites:
 
             def callers(at: int) -> list[int]:
-                """The bodies that enter one without making an entry."""
+                """The bodies that enter this one without making an entry."""
                 sites = (number for number in self.sites_into.get(at, ()) if number not in self.hoists)
                 return [self.owner[self.sites[number - 1].caller] for number in sites]
 
@@ -305,12 +306,12 @@ class StaticIndex(GraphIndex):
 
     @cached_property
     def outers(self) -> dict[int, list[int]]:
-        """What the body of each loop or map reads of its caller."""
+        """Loop or map -> the nodes by which its body reads from the caller."""
         return self._by_site("outer")
 
     @cached_property
     def nexts(self) -> dict[int, list[int]]:
-        """What goes into the next iteration of each loop."""
+        """Loop -> the nodes that carry values into its next iteration."""
         return self._by_site("next")
 
     def _by_site(self, op: str) -> dict[int, list[int]]:
@@ -333,5 +334,5 @@ class StaticIndex(GraphIndex):
         )
 
     def uses(self, number: int, index: int = 0) -> list[tuple[Node, bool]]:
-        """The consumers of what an operator between tags emits, and whether they consume it as control."""
+        """The consumers of an output of a sited operator, and whether they consume it by a control edge."""
         return self._uses.get(Port(number, index), [])

@@ -51,7 +51,7 @@ class Line:
             column = match.end()
 
     def peek(self, ahead: int = 0) -> str:
-        """What comes next; nothing at the end."""
+        """The next token, or "" at the end."""
         return self.tokens[self.at + ahead].group() if self.at + ahead < len(self.tokens) else ""
 
     def kind(self) -> str | None:
@@ -64,7 +64,7 @@ class Line:
         fail(self.number, f"expected {expected}, but found {self.peek()!r:.60} at column {column}", self.text)
 
     def take(self, *texts: str) -> str:
-        """Step over one of the given words or marks, if it comes next."""
+        """Take one of the given words or marks, if it comes next."""
         found = self.peek()
         if found not in texts:
             return ""
@@ -75,7 +75,7 @@ class Line:
         return self.take(*texts) or self.fail(" or ".join(f"`{text}`" for text in texts))
 
     def past(self, *texts: str) -> Line:
-        """This line behind all of these words and marks, which come next, in this order."""
+        """This line after these words and marks, which must come next, in this order."""
         for text in texts:
             self.expect(text)
         return self
@@ -85,7 +85,7 @@ class Line:
             self.fail("the end of the line")
 
     def read(self, what: str, kind: str, convert: Callable[[str], _Item]) -> _Item:
-        """Step over a word of some kind that means something."""
+        """Take a word of some kind, and return its meaning."""
         try:
             value = convert(self.peek()) if self.kind() == kind else self.fail(what)
         except ValueError:
@@ -109,7 +109,7 @@ class Line:
         return self.read(what, "word", str) if self.peek() not in RESERVED else self.fail(what)
 
     def some(self, item: Callable[[], _Item], close: str = "", between: str = ",") -> list[_Item]:
-        """Items with commas between them; none only if `close` comes at once."""
+        """Items separated by commas; none if `close` comes at once."""
         if close and self.take(close):
             return []
         items = [item()]

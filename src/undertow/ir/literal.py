@@ -21,7 +21,14 @@ from undertow.ir.graph import Array, Attr, Const, Library, StaticGraph
 from undertow.types import DType, Type, type_of
 
 INLINE = 32  # arrays of more elements are printed as a reference
-DEEPEST = 100  # lists in attributes: hashing nested tuples recurses in C, so the depth must not be the text's choice
+DEEPEST = 100  # lists in attributes: hashing nested tuples recurses in C, so a text must not choose the depth
+
+# Operators as a person reads them between their operands: in Python's signs. Graph text has their names.
+INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+    "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|", "matmul": "@",
+}  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------------------
 # Constants
@@ -41,7 +48,7 @@ def dump_constants(graph: Library | StaticGraph) -> dict[str, Array]:
 
 
 def show_const(const: Const) -> str:
-    """A constant as an operand is written: `1:i64`, `true`, `[1, 2]:i64[2]`, `f32[1000,300]$a1b2c3d4e5f6a7b8`."""
+    """A constant written as an operand: `1:i64`, `true`, `[1, 2]:i64[2]`, `f32[1000,300]$a1b2c3d4e5f6a7b8`."""
     value, type_ = const.value, const.type
     if value.size > INLINE:
         return f"{type_}${digest(value)}"
@@ -91,7 +98,7 @@ _SKELETON = re.compile(r"[^\[\],]+")
 
 
 def read_const(elements: Sequence[str], written: str, type_: Type) -> Const | None:
-    """The inverse of `show_const`, of a constant split into elements; None where these do not fit the type."""
+    """The inverse of `show_const`, for a constant split into elements; None if these do not fit the type."""
     values = [_element(text, type_.dtype) for text in elements]
     const = _assemble([value for value in values if value is not None], type_)
     if const is None or _SKELETON.sub(".", written) != _SKELETON.sub(".", show_const(const).replace(" ", "")):
@@ -129,7 +136,7 @@ def show_attr(value: Attr, depth: int = 0) -> str:
 
 
 def _show_plain(value: bool | int | float | None) -> str:
-    # JSON has no word for these three; float() takes ours.
+    # JSON has no word for nan, inf and -inf; float() reads ours.
     return repr(float(value)) if isinstance(value, float) and not math.isfinite(value) else json.dumps(value)
 
 
@@ -140,7 +147,7 @@ RESERVED = frozenset(("true", "false", "nan", "inf", "in", "as"))
 
 
 def quote(name: str) -> str:
-    """A name as it is written: bare where it is a plain word, a JSON string otherwise.
+    """A name in the text: bare if it is a plain word, a JSON string otherwise.
 
     >>> quote("fib/left'"), quote("in"), quote("a b")
     ("fib/left'", '"in"', '"a b"')

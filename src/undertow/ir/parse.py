@@ -32,7 +32,7 @@ _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
 
 
 class _Shared(NamedTuple):
-    """What all graphs of one text share."""
+    """State that all graphs of one text share."""
 
     files: list[tuple[str, str]]
     constants: Mapping[str, Array]
@@ -40,7 +40,7 @@ class _Shared(NamedTuple):
 
 
 class _Reader:
-    """Reads the lines of one graph, twice: names may be used before their line, so a first reading learns them."""
+    """Reads the lines of one graph, twice: names may be used before their line, so a first pass collects them."""
 
     def __init__(self, shared: _Shared, known: _Reader | None = None) -> None:
         self.shared = shared
@@ -114,7 +114,7 @@ class _Reader:
         while line.peek(1) == "=":
             key = line.name("the name of an attribute")
             line.expect("=")
-            if key in attrs or key == "self":  # which would be an argument of Attrs twice
+            if key in attrs or key == "self":  # `Attrs(**attrs)` has a `self` already
                 fail(line.number, f"attribute {quote(key)} is not allowed here, or repeated", line.text)
             attrs[key] = line.attr()
         controls = self.ports(line) if line.take("^") else ()
@@ -195,7 +195,7 @@ class _Reader:
 
 
 def big_constant(line: Line, given: Mapping[str, Array], found: dict[str, Const]) -> Const:
-    """An array that is named by its digest: one of those that are given. `found` keeps those that were checked."""
+    """A given array, by its digest. `found` caches those that were checked."""
     type_ = line.type()
     name = line.read("`$` and the 16 digits that name an array", "digest", lambda text: text[1:])
     if name not in found:
@@ -302,7 +302,7 @@ def _function(lines: Sequence[Line], reader: _Reader) -> FunctionGraph:
 
 
 def _is_key(header: Line, key: str) -> bool:
-    """Step over `key=`, if it comes next."""
+    """Take `key=`, if it comes next."""
     return bool(header.take(key) and header.expect("="))
 
 

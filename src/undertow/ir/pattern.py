@@ -1,7 +1,7 @@
 """Patterns and tables: the rows that the rewrite engine runs, as data.
 
-A row is (name, pattern, result). A pattern is built of `Var` (any operand), `Known` (a constant) and `form` (an
-operator and the patterns of its operands); a result of the same, or it is a function of the match.
+A row is (name, pattern, result). A pattern is built from `Var` (any operand), `Known` (a constant) and `form` (an
+operator and the patterns of its operands); a result from the same, or it is a function of the match.
 
 >>> X = Var("x")
 >>> signs = Table("signs", [("double negation", form("negative", form("negative", X)), X)])
@@ -21,13 +21,13 @@ from undertow.ir.structure import is_primitive
 from undertow.ir.walk import grouped
 from undertow.types import Type
 
-# Constants of more elements are compared by identity and never looked into: rules should not cost more than runs.
+# Constants with more elements are compared by identity and never inspected: rules should not cost more than runs.
 LARGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """Matches any operand; a name that stands twice, the same operand twice. `kinds`: of its elements, if given."""
+    """Matches any operand; the same name twice matches only equal operands. `kinds`: of its dtype, if given."""
 
     name: str
     kinds: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Var:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Matches a constant that passes the test (only constants that are not too large are asked)."""
+    """Matches a constant that passes the test (constants that are too large never do)."""
 
     name: str
     test: Callable[[Array], bool]
@@ -44,14 +44,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Matches output `index` of an operator; as a result, makes a node. `inputs` None: whatever they are."""
+    """Matches output `index` of an operator; as a result, makes a node. `inputs=None` matches any operands."""
 
     op: str
     inputs: tuple[Pattern | Operand, ...] | None
     index: int = 0
     commutes: bool = False  # do the two operands match in either order?
-    name: str = ""  # under which the rule's function finds the node
-    attrs: Attrs = EMPTY  # of the node that a result makes
+    name: str = ""  # key of the matched node in `Match.nodes`
+    attrs: Attrs = EMPTY  # of a result's node
 
 
 def form(op: str, *inputs: Pattern | Operand, index: int = 0, commutes: bool = False, name: str = "") -> Form:
@@ -61,7 +61,7 @@ def form(op: str, *inputs: Pattern | Operand, index: int = 0, commutes: bool = F
 
 Pattern = Union[Var, Known, Form]  # noqa: UP007  # it names itself
 Output = Union[Pattern, Operand]  # noqa: UP007
-# What a match becomes: an output for each that the node has, or a function that gives them (None: no match after all).
+# What a match becomes: an operand for each output of the node, or a function that returns them (None: no match).
 Result = Union[Output, tuple[Output, ...], Callable[["Match"], Union[Output, tuple[Output, ...], None]]]  # noqa: UP007
 Row = tuple[str, Form, Result]
 ANY = "*"  # as the operator of a row: every primitive
@@ -84,7 +84,7 @@ class Table:
 
 @dataclass(slots=True)
 class Match:
-    """A node that fits a pattern: what a rule's function is given."""
+    """A node that fits a pattern: the argument of a rule's function."""
 
     draft: Draft
     node: Node  # its operands are already rewritten
@@ -116,7 +116,7 @@ class Match:
         node = self.draft.nodes[port.node]
         if node.op != pattern.op or port.index != pattern.index:
             return False
-        # A control edge makes those behind the node wait too: looking through it would lose that.
+        # Users of a node with control edges wait for those, too: matching through it would lose that order.
         if any(not self.draft.is_pivot(control) for control in node.controls):
             return False
         if pattern.name:
@@ -136,7 +136,7 @@ class Match:
 
 
 def is_same(a: Operand, b: Operand) -> bool:
-    """Are two operands sure to be the same value?"""
+    """Are two operands certainly the same value?"""
     return a is b or operand_key(a) == operand_key(b)
 
 

@@ -1,10 +1,9 @@
 """The rewrite engine: a local pass is a table of rows (name, pattern, result), and this runs it over a graph.
 
-Nodes are visited once, in order, and each sees its operands as already rewritten; so one visit sees all that a rule
-could use. What every table gets with it: an operator that another node already applied to the same operands is not
-applied again; a branch whose predicate is known becomes part of what it stands in; two branches on one predicate
-become one. A rule never changes a type, and never reaches across a branch: the engine checks both. Rules applied are
-counted, and their number is bounded by the size of the graph. The engine itself knows no operator but Switch, Merge
+Nodes are visited once, in topological order, with their operands already rewritten, so one visit is enough. Every table
+also gets: common subexpression elimination; inlining of branches whose predicate is known; joining of branches on one
+predicate. A rule never changes a type, and never reaches across a branch: the engine checks both. Applied rules are
+counted, and their number is bounded by the size of the graph. The engine itself knows no operators but Switch, Merge
 and identity.
 
 >>> from undertow.ir.graph import Library
@@ -46,9 +45,9 @@ from undertow.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """What the engine must be told of operators."""
+    """What the engine must know of operators."""
 
-    is_pure: Callable[[str], bool]  # do equal operands give equal results, and is that all it does?
+    is_pure: Callable[[str], bool]  # equal operands give equal results, and it has no effects
     types: Callable[[str, Sequence[Type], Attrs], tuple[Type, ...]]  # of the outputs; raises an UndertowError
 
 
@@ -57,8 +56,8 @@ def rewrite(
 ) -> tuple[FunctionGraph, Counter[str]]:
     """The graph with the rules of a table applied wherever they match, and how often each did.
 
-    A value also comes after what it was computed from. Where data edges order state operators, `keeps_order` says
-    that a rule must not make a result independent of a value: x - x does not become 0.
+    A data edge also orders: a value comes after what it was computed from. If that orders state operators
+    (`keeps_order`), a rule must not make a result independent of a value: x - x does not become 0.
     """
     engine = _Engine(graph, table, operators, keeps_order)
     return engine.run(), +engine.count
@@ -67,8 +66,8 @@ def rewrite(
 class _Engine(Copy):
     """One rewrite of one graph.
 
-    The main invariant: the new operand of an old port has its type, and lives where the region of the old port went, or
-    is a constant. Constants are gated again, by an identity node, only where a token is needed.
+    The main invariant: the new operand of an old port has the same type, and lives in the new place of the old port's
+    region, or is a constant. Constants are gated again, by an identity node, only where a token is needed.
     The place of a region that never runs is -1.
     """
 
@@ -81,13 +80,13 @@ class _Engine(Copy):
         self.left = 64 + 8 * len(graph.nodes)  # rules that may still be applied
         self.values: dict[Port, Operand] = {}  # old port -> new operand
         self.taken: dict[int, int] = {}  # old branch whose predicate is known, either side -> which side runs
-        self.made: dict[object, int] = {}  # pure nodes by what they apply to what
+        self.known: dict[object, int] = {}  # pure nodes by operator, operands and attributes
         self.gates: dict[Port, Port] = {}  # old port that is now a constant -> new token of it
-        self.triggers: dict[int, Port] = {}  # old node that is now constants -> a new port that lives where it did
-        self.switched: dict[int, Port] = {}  # new region without a pivot -> a constant that was brought there
+        self.triggers: dict[int, Port] = {}  # old node that is now constants -> a new port in its region
+        self.switched: dict[int, Port] = {}  # new region without a pivot -> a constant led there by a Switch
         self.reasons: dict[int, str] = {}  # old node that is now constants -> the rule that made it so
         self.home = port_regions(graph)
-        # Branches from which a Merge takes a value of a narrower type: they must stay, or the type would change.
+        # Branches from which a Merge takes a value of a narrower type: inlining one would change the type.
         self.narrow = {
             self.home(port)
             for node in graph.nodes
@@ -113,7 +112,7 @@ class _Engine(Copy):
                 self.normalize(number, replace(node, inputs=inputs, controls=controls, region=region))
         return self.freeze()
 
-    # -- where things went ---------------------------------------------------------------------------------
+    # -- from old to new -----------------------------------------------------------------------------------
 
     def open(self, number: int) -> None:
         """Keep a branch, join it with one on the same predicate, or inline it into its enclosing region."""
@@ -148,12 +147,12 @@ class _Engine(Copy):
         return tuple(dict.fromkeys(self.control(port, region) for port in old.controls))
 
     def control(self, old: Port, region: int) -> Port:
-        """A control edge. From a constant it says only that the region runs."""
+        """A control edge. One from a constant only means that the region runs."""
         value = self.values[old]
         return value if isinstance(value, Port) else self.draft.pivot(region, self.phases[old.node]) or self.port(old)
 
     def port(self, port: Port) -> Port:
-        """An old port as a port: a constant is gated, without a firing more than the old node had."""
+        """The new port of an old one: a constant is gated, with no more firings than the old node had."""
         value = self.values[port]
         if isinstance(value, Port):
             return value
@@ -162,7 +161,7 @@ class _Engine(Copy):
         return self.gates[port]
 
     def gate(self, old: Port, value: Const) -> Port:
-        """A token of a constant: triggered by the pivot or whatever lives there, else by a Switch of its own."""
+        """A token for a constant: triggered by the pivot or another port of its region, else by its own Switch."""
         node, region = self.graph.nodes[old.node], self.place(self.home(old))
         triggers = (
             self.draft.pivot(region, self.phases[old.node]),
@@ -181,14 +180,14 @@ class _Engine(Copy):
             inputs, types = (branch.pred, value), (value.type, value.type)
             made, side = replace(made, op="switch", inputs=inputs, types=types, region=branch.parent), 1 - branch.side
         if made.op == node.op and old.node in self.reasons:
-            self.count[self.reasons.pop(old.node)] -= 1  # it is still there
+            self.count[self.reasons.pop(old.node)] -= 1  # the rule has removed nothing
         port = Port(self.make(made), side)
         if made.op == "switch":
             self.switched[region] = port
         return port
 
     def find_trigger(self, number: int, pred: Port | None) -> Port | None:
-        """A port that lives where an old node does, which has become constants."""
+        """A port in the region of an old node that has become constants."""
         node, region = self.graph.nodes[number], self.place(self.graph.nodes[number].region)
         if node.op == "switch":
             return None
@@ -261,7 +260,7 @@ class _Engine(Copy):
         self.keep(number, new)
 
     def triggered(self, number: int, node: Node) -> Node:
-        """The node with ports where only ports will do: in a Merge, and where nothing else would make it fire."""
+        """The node with ports in place of constants where it needs them: in a Merge, or if nothing else triggers it."""
         old = self.graph.nodes[number]
         if node.op == "merge":
             return replace(node, inputs=tuple(self.port(port) for port in old.inputs if isinstance(port, Port)))
@@ -269,26 +268,26 @@ class _Engine(Copy):
         is_triggered = bool(node.controls) or any(isinstance(operand, Port) for operand in node.inputs)
         if is_triggered or node.op in ENTERING or self.draft.pivot(node.region, phase) is not None:
             return self.draft.triggered(node, phase)
-        # A gated operand costs no more than it did; a new pivot might. (Calls, loops and maps need one anyway.)
+        # A gated operand costs no more than before; a new pivot might. (Calls, loops and maps need one anyway.)
         index, port = next((index, port) for index, port in enumerate(old.inputs) if isinstance(port, Port))
         return replace(node, inputs=(*node.inputs[:index], self.port(port), *node.inputs[index + 1 :]))
 
     def make(self, node: Node) -> int:
-        """Add a node, unless an equal one is there."""
+        """Add a node, unless there is an equal one."""
         if not (node.op in ("switch", "merge") or self.operators.is_pure(node.op)):
             return self.draft.add(node)
         found = self.find(node)
         if found is None:
-            found = self.made[_node_key(node)] = self.draft.add(node)
+            found = self.known[_node_key(node)] = self.draft.add(node)
         return found
 
     def find(self, node: Node) -> int | None:
-        """The number of an equal node."""
-        found = self.made.get(_node_key(node))
+        """The number of an equal node, if there is one."""
+        found = self.known.get(_node_key(node))
         return found if found is not None and _is_equal(self.draft.nodes[found], node) else None
 
     def above(self, node: Node) -> Port | None:
-        """The same expression in the region around, if its value is brought here already."""
+        """The same expression in the enclosing region, if a Switch already leads its value here."""
         region = self.draft.regions[node.region]
         if region.kind != "branch" or node.controls or not (is_primitive(node.op) and self.operators.is_pure(node.op)):
             return None
@@ -327,7 +326,7 @@ class _Engine(Copy):
         return None
 
     def become(self, outputs: Output | tuple[Output, ...], match: Match) -> Node | tuple[Operand, ...] | None:
-        """What a rule gives, made real; None if it would change a type or reach across a branch."""
+        """The node or operands of a rule's result; None if it would change a type or reach across a branch."""
         node = match.node
         if isinstance(outputs, Form):
             made = self.build(outputs, match)
@@ -345,14 +344,14 @@ class _Engine(Copy):
         return tuple(operands)
 
     def resolve(self, output: Output, match: Match) -> Operand | None:
-        """The operand that a part of a result stands for, the node of a form added; None where its types do not fit."""
+        """The operand for a part of a result; the node of a form is added. None if its types do not fit."""
         if isinstance(output, Form):
             made = self.build(output, match)
             return None if made is None else Port(self.make(made), output.index)
         return match[output.name] if isinstance(output, (Var, Known)) else output
 
     def build(self, made: Form, match: Match) -> Node | None:
-        """The node of a form, those of the forms inside it added; None where their types do not fit."""
+        """The node of a form; the nodes of the forms inside it are added. None if their types do not fit."""
         node = match.node
         inputs: list[Operand] = []
         for part in made.inputs or ():
@@ -374,7 +373,7 @@ class _Engine(Copy):
 
 
 def _is_freed(match: Match, became: Node | tuple[Operand, ...]) -> bool:
-    """Does the result no longer depend on some value that the node depended on?"""
+    """Is the result independent of a value that the node depends on?"""
     before = {operand for operand in match.operands.values() if isinstance(operand, Port)}
     if match.node.op == "merge" and match.pred is not None:
         before.add(match.pred)
@@ -386,5 +385,4 @@ def _node_key(node: Node) -> object:
 
 
 def _is_equal(a: Node, b: Node) -> bool:
-    # Attributes that are equal as numbers may still differ: 0.0 and -0.0, 1 and True.
-    return a.types == b.types and (a.attrs is b.attrs or repr(a.attrs) == repr(b.attrs))
+    return a.types == b.types and a.attrs == b.attrs

@@ -1,6 +1,6 @@
-"""Sparse cotangents in graphs: in place of a table, the numbers of the rows that have one, and their cotangents.
+"""Sparse cotangents in graphs: in place of a whole table, the indices of some rows, and their cotangents.
 
-A `gradient` names in `sparse` the arguments of which it gives such a pair; they are among those in `wanted`.
+A `gradient` lists in `sparse` those of its `wanted` arguments for which it gives such a pair.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from undertow.types import Type, i64
 
 
 def rows_types(table: Type) -> tuple[Type, Type]:
-    """The types of the numbers and of the rows; how many there are is known at run time."""
+    """The types of the indices and of the rows; their number is known at run time."""
     return Type(i64, (None,)), table.with_shape((None, *table.shape[1:]))
 
 
 def sparse_of(node: Node) -> tuple[int, ...]:
-    """The arguments of which a gradient gives rows."""
+    """The arguments whose cotangents a gradient gives as rows."""
     return node.attrs.integers("sparse") if "sparse" in node.attrs else ()
 
 
 def sparse_attr(sparse: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """The inverse of `sparse_of`: what to give to Attrs."""
+    """The inverse of `sparse_of`: keywords for Attrs."""
     return {"sparse": sparse} if sparse else {}
 
 

@@ -1,8 +1,8 @@
-"""What a valid graph is, as tables of rules: `check` raises a GraphError that shows the node and the rule it breaks.
+"""Validity rules of graphs, as tables: `check` raises a GraphError that shows the node and the rule it breaks.
 
-A row is (what it is about, what must hold, what is wrong otherwise). Tables run in order, row by row over the whole
-graph, so a row may rely on all rows above it. Passes are checked by checking what they return.
-It is the one list of all rules; tests/unit/ir/test_spec.py breaks each of them. What they look up is in `index`.
+A row is (operators or kinds it applies to, predicate, message if the predicate fails). Tables run in order, each row
+over the whole graph, so a row may rely on all rows above it. A pass is verified by checking the graph it returns.
+All rules are here; tests/unit/ir/test_spec.py breaks each of them. The queries that they share are in `index`.
 
 >>> from undertow.ir.text import parse
 >>> check(parse('''
@@ -12,7 +12,7 @@ It is the one list of all rules; tests/unit/ir/test_spec.py breaks each of them.
 ...   z: f32 = add x, x
 ... '''))
 Traceback (most recent call last):
-undertow.errors.GraphError: main: a node stands before one that it depends on
+undertow.errors.GraphError: main: a node comes before one that it depends on
   y: f32 = multiply x, z in main
   around it:
   x: f32 = param index=0 in main
@@ -51,14 +51,14 @@ from undertow.ir.structure import (
 from undertow.ir.walk import arguments, awaited, grouped, link_of, phase_of, ports_of
 from undertow.types import CTL, Type, bool_, i64
 
-# (node, types of its operands) -> types of its outputs; raises an UndertowError where there are none.
+# (node, types of its operands) -> types of its outputs; raises an UndertowError if the operands do not fit.
 TypeRule = Callable[[Node, Sequence[Type]], tuple[Type, ...]]
 
 ANY = "*"
 BOOL = Type(bool_)
 
 # --------------------------------------------------------------------------------------------------------------
-# The tables: (operators or kinds, (index, node or region or site or graph, its number) -> holds, message)
+# The tables: (operators or kinds, predicate over (index, node or region or site or graph, its number), message)
 
 _T = TypeVar("_T")
 _I = TypeVar("_I", bound=GraphIndex)
@@ -84,22 +84,25 @@ def _has_phase(f: GraphIndex, n: Node) -> bool:
 
 NODES: list[Rule[GraphIndex, Node]] = [
     (ANY, lambda f, n, k: f.names[n.name] == 1, "two nodes have the same name"),
-    (ANY, lambda f, n, k: all(map(f.exists, (*n.inputs, *n.controls))), "a node or output that is used is not there"),
-    (ANY, lambda f, n, k: 0 <= n.region < len(f.regions), "a node is in a region that is not there"),
+    (ANY, lambda f, n, k: all(map(f.exists, (*n.inputs, *n.controls))),
+     "an input or control edge names a node or output that does not exist"),
+    (ANY, lambda f, n, k: 0 <= n.region < len(f.regions), "a node is in a region that does not exist"),
     (ANY, lambda f, n, k: not any(isinstance(dim, str) for type_ in n.types for dim in type_.shape),
-     "a type names a dimension; in graphs the names are erased"),
+     "a type has a named dimension: in graphs an unknown dimension is `?`"),
     (ANY, lambda f, n, k: _fits_form(f, n), "an operator has the wrong number of inputs or outputs"),
-    (ANY, lambda f, n, k: _has_attrs(f, n), "an operator lacks an attribute that it must have"),
+    (ANY, lambda f, n, k: _has_attrs(f, n), "an operator lacks an attribute, or has one of the wrong type"),
     (ANY, lambda f, n, k: _has_phase(f, n),
-     "a phase is no whole number above 0 (the first is not written out), or stands on an operator that has none"),
+     "a phase is not a positive integer (phase 0 is left out), or its operator takes no phase"),
     ("start", lambda f, n, k: n.types == (CTL,), "a start token is not of type ctl"),
-    (SOURCES, lambda f, n, k: not n.controls, "a node that comes from outside has a control edge"),
+    (SOURCES, lambda f, n, k: not n.controls, "a start, param or input node has a control edge"),
     ("switch", lambda f, n, k: isinstance(n.inputs[0], Port) and f.type(n.inputs[0]) == BOOL,
      "the predicate of a switch is not the bool scalar of a node"),
     ("switch", lambda f, n, k: all(type_ == f.type(n.inputs[1]) for type_ in n.types),
-     "the outputs of a switch have another type than its value"),
-    ("merge", lambda f, n, k: all(isinstance(i, Port) for i in n.inputs), "a merge of a constant, which is never dead"),
-    ("merge", lambda f, n, k: not n.controls, "a merge has a control edge: it forwards what comes, when it comes"),
+     "the outputs of a switch do not have the type of its value"),
+    ("merge", lambda f, n, k: all(isinstance(i, Port) for i in n.inputs),
+     "a merge takes a constant, which is never dead"),
+    ("merge", lambda f, n, k: not n.controls,
+     "a merge has a control edge, but must forward a token as soon as it arrives"),
     ("merge", lambda f, n, k: bool(n.inputs) and all(n.types[0].accepts(f.type(i)) for i in n.inputs),
      "a merge has no inputs, or one that its type does not accept"),
     (ANY, lambda f, n, k: n.op in SOURCES or bool(n.controls or ports_of(n.inputs)),
@@ -107,64 +110,65 @@ NODES: list[Rule[GraphIndex, Node]] = [
 ]  # fmt: skip
 
 LIBRARY_NODES: list[Rule[FunctionIndex, Node]] = [
-    (ANY, lambda f, n, k: all(port.node < k for port in awaited(n)), "a node stands before one that it depends on"),
+    (ANY, lambda f, n, k: all(port.node < k for port in awaited(n)), "a node comes before one that it depends on"),
     ("start param", lambda f, n, k: n.region == 0, "a start or param node is inside a branch"),
-    (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC, "an operator of static graphs stands in a library"),
+    (ANY, lambda f, n, k: n.op in LIBRARY or n.op not in STATIC, "a library holds an operator of static graphs"),
 ]  # fmt: skip
 
 REGIONS: list[Rule[GraphIndex, Region]] = [
     ("branch", lambda f, r, k: r.parent is not None and 0 <= r.parent < k,
-     "a branch does not come after the region that it stands in"),
+     "a branch does not come after its parent region"),
     ("branch", lambda f, r, k: r.pred is not None and f.exists(r.pred) and f.type(r.pred) == BOOL,
-     "a branch is not decided by a bool scalar"),
+     "the predicate of a branch is not a bool scalar"),
     ("branch", lambda f, r, k: f.sides[r.pred, r.parent, True] == f.sides[r.pred, r.parent, False] == 1,
-     "a branch has not just one true and one false side"),
+     "a branch does not have exactly one true and one false side"),
     (BODY_KINDS, lambda f, r, k: r.pred is None and not r.side, "a body has a predicate"),
     (ANY, lambda f, r, k: all(f.exists(port) and f.type(port) == CTL for port in r.starts),
-     "a region does not start at ctl ports"),
+     "the starts of a region are not ports of type ctl"),
 ]  # fmt: skip
 
 LIBRARY_REGIONS: list[Rule[FunctionIndex, Region]] = [
-    (ANY, lambda f, r, k: (k == 0) != (r.kind == "branch"), "region 0 is not the body, or another is no branch"),
+    (ANY, lambda f, r, k: (k == 0) != (r.kind == "branch"),
+     "region 0 is not the body, or another region is not a branch"),
     (ANY, lambda f, r, k: k > 0 or (r.kind == f.graph.kind and r.parent is None),
-     "the body is not of the kind of its graph"),
+     "region 0 does not have the kind of its graph, or has a parent"),
 ]  # fmt: skip
 
 STATIC_REGIONS: list[Rule[StaticIndex, Region]] = [
-    (ANY, lambda f, r, k: r.kind in (*BODY_KINDS, "branch"), "a region is of no kind that there is"),
-    (ANY, lambda f, r, k: (k == 0) == (r.kind == "main"), "region 0 is not the main graph, or there is another"),
+    (ANY, lambda f, r, k: r.kind in (*BODY_KINDS, "branch"), "a region has an unknown kind"),
+    (ANY, lambda f, r, k: (k == 0) == (r.kind == "main"), "region 0 is not the main graph, or another region is"),
     ("main function", lambda f, r, k: r.parent is None, "a function has a parent"),
     ("loop map", lambda f, r, k: r.parent is not None and 0 <= r.parent < len(f.regions),
-     "a loop or map stands in no region"),
+     "the parent of a loop or map does not exist"),
     (BODY_KINDS, lambda f, r, k: bool(r.starts), "a body has no start"),
 ]  # fmt: skip
 
 SITES: list[Rule[StaticIndex, Site]] = [
     (ANY, lambda f, s, k: s.kind in BODIES, "a site is neither a call nor a loop nor a map"),
     (ANY, lambda f, s, k: 0 <= s.caller < len(f.regions) and 0 <= s.callee < len(f.regions),
-     "a site joins regions that are not there"),
-    (ANY, lambda f, s, k: f.regions[s.callee].kind == BODIES[s.kind], "a site enters a region of another kind"),
+     "the caller or callee of a site does not exist"),
+    (ANY, lambda f, s, k: f.regions[s.callee].kind == BODIES[s.kind], "a site enters a region of the wrong kind"),
     ("loop map", lambda f, s, k: f.regions[s.callee].parent == s.caller and len(f.sites_into[s.callee]) == 1,
-     "a loop or map body does not belong to one site, inside the region that the site stands in"),
+     "a loop or map body has several sites, or a parent other than its site's caller"),
 ]  # fmt: skip
 
-# Where tokens live. From here on `home` can be asked.
+# Which region tokens live in. The rows below may call `home`.
 SWITCHES: list[Rule[GraphIndex, Node]] = [
     ("switch", lambda f, n, k: (n.inputs[0], n.region) in f.branches,
-     "a switch has no branch: its region holds no pair of regions that its predicate decides"),
+     "a switch has no branch: its region has no true and false side with its predicate"),
     ("switch", lambda f, n, k: all(f.lives(i, n.region) for i in n.inputs),
      "the predicate or value of a switch lives in another region"),
 ]  # fmt: skip
 
 REGION_EDGES: list[Rule[GraphIndex, Region]] = [
     ("branch", lambda f, r, k: r.pred is not None and f.home(r.pred) == r.parent,
-     "a branch is decided by a value that lives elsewhere than it stands"),
+     "the predicate of a branch does not live in the branch's parent region"),
     (ANY, lambda f, r, k: all(f.home(port) == k for port in r.starts),
-     "a region starts at a token that lives elsewhere"),
+     "a start token of a region lives in another region"),
 ]  # fmt: skip
 
 
-_ELSEWHERE = {"merge": "", **BACK, **READS}  # rows of their own say where
+_ELSEWHERE = {"merge": "", **BACK, **READS}  # their inputs come from other regions; other rows say which
 
 
 def _is_branch_merge(f: GraphIndex, n: Node) -> bool:
@@ -193,7 +197,7 @@ def _is_tag_merge(f: StaticIndex, n: Node) -> bool:
 
 EDGES: list[Rule[GraphIndex, Node]] = [
     (ANY, lambda f, n, k: n.op in _ELSEWHERE or all(f.lives(i, n.region) for i in n.inputs),
-     "an input lives in another region than its node"),
+     "an input lives in a different region from its node"),
     (ANY, lambda f, n, k: all(f.home(c) == n.region for c in n.controls), "a control edge comes from another region"),
 ]  # fmt: skip
 
@@ -208,14 +212,14 @@ LIBRARY_EDGES: list[Rule[FunctionIndex, Node]] = [
 
 def _has_params(f: FunctionIndex, g: FunctionGraph) -> bool:
     listed = [(param, phase, index) for phase, p in enumerate(g.phases) for index, param in enumerate(p.params)]
-    made = [(k, phase_of(n), n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "param"]
-    return sorted(listed) == made
+    nodes = [(k, phase_of(n), n.attrs["index"]) for k, n in enumerate(g.nodes) if n.op == "param"]
+    return sorted(listed) == nodes
 
 
 def _has_starts(f: FunctionIndex, g: FunctionGraph) -> bool:
-    made = {phase_of(n): Port(k) for k, n in enumerate(g.nodes) if n.op == "start"}
+    start_of = {phase_of(n): Port(k) for k, n in enumerate(g.nodes) if n.op == "start"}
     return sum(n.op == "start" for n in g.nodes) == len(g.phases) and g.regions[0].starts == tuple(
-        made.get(phase) for phase in range(len(g.phases))
+        start_of.get(phase) for phase in range(len(g.phases))
     )
 
 
@@ -225,25 +229,27 @@ def _next_types(g: FunctionGraph) -> bool:
 
 
 FUNCTIONS: list[Rule[FunctionIndex, FunctionGraph]] = [
-    (ANY, lambda f, g, k: g.kind in BODY_KINDS, "a graph is of no kind that there is"),
+    (ANY, lambda f, g, k: g.kind in BODY_KINDS, "a graph has an unknown kind"),
     (ANY, lambda f, g, k: bool(g.regions), "a graph has no region 0"),
     (ANY, lambda f, g, k: bool(g.phases), "a graph has no phase"),
-    (ANY, lambda f, g, k: _has_params(f, g), "the parameters of the phases are not the param nodes, each in its place"),
-    (ANY, lambda f, g, k: _has_starts(f, g), "the body does not start at one start node for each phase"),
+    (ANY, lambda f, g, k: _has_params(f, g), "the parameters of the phases do not match the param nodes"),
+    (ANY, lambda f, g, k: _has_starts(f, g), "the starts of the body are not one start node for each phase"),
     (ANY, lambda f, g, k: all(map(f.exists, (port for phase in g.phases for port in phase.results))),
-     "a result is not there"),
-    ("main function", lambda f, g, k: g.carried == 0, "only loops and maps have carried parameters"),
+     "a result does not exist"),
+    ("main function", lambda f, g, k: g.carried == 0,
+     "a graph that is neither a loop nor a map has carried parameters"),
     (ANY, lambda f, g, k: bool(g.group) == (g.hoisted > 0) and g.hoisted >= 0,
      "a graph has hoisted parameters but no group, or a group but no hoisted parameters"),
     ("main", lambda f, g, k: not g.group, "main is in a group, but nothing calls it"),
-    ("function loop map", lambda f, g, k: not g.shared, "only main shares values of the run"),
-    ("main", lambda f, g, k: all(map(f.exists, g.shared)), "a shared value is not there"),
-    ("loop", lambda f, g, k: len(g.phases) == 1, "a loop has several phases"),
-    ("loop map", lambda f, g, k: 0 <= g.carried <= len(g.params), "more parameters are carried than there are"),
+    ("function loop map", lambda f, g, k: not g.shared, "a graph other than main shares values"),
+    ("main", lambda f, g, k: all(map(f.exists, g.shared)), "a shared value does not exist"),
+    ("loop", lambda f, g, k: len(g.phases) == 1, "a loop has more than one phase"),
+    ("loop map", lambda f, g, k: 0 <= g.carried <= len(g.params), "a graph carries more parameters than it has"),
     (ANY, lambda f, g, k: g.carried + g.hoisted <= len(g.params),
-     "more parameters are carried and hoisted than there are"),
-    ("map", lambda f, g, k: g.carried > 0, "a map has no mapped parameter, so there is no number of lanes"),
-    ("loop", lambda f, g, k: len(g.results) == g.carried + 1, "a loop's results are not its predicate and next values"),
+     "a graph carries and hoists more parameters than it has"),
+    ("map", lambda f, g, k: g.carried > 0, "a map has no mapped parameter to take its number of lanes from"),
+    ("loop", lambda f, g, k: len(g.results) == g.carried + 1,
+     "a loop's results are not its predicate and a next value for each variable"),
     ("loop", lambda f, g, k: f.type(g.results[0]) == BOOL,
      "a loop's first result, its predicate, is not a bool scalar"),
     ("loop", lambda f, g, k: _next_types(g), "a loop variable does not accept its next value"),
@@ -254,9 +260,9 @@ FUNCTION_EDGES: list[Rule[FunctionIndex, FunctionGraph]] = [
      "a result lives inside a branch"),
     ("main function map",
      lambda f, g, k: all(f.phases[port.node] <= p for p, phase in enumerate(g.phases) for port in phase.results),
-     "a result waits for a later phase than the one that gives it"),
+     "a result depends on a later phase than the one that returns it"),
     ("main", lambda f, g, k: all(f.home(port) == 0 and f.phases[port.node] == 0 for port in g.shared),
-     "a shared value lives inside a branch, or waits for a later phase"),
+     "a shared value lives inside a branch, or depends on a later phase"),
     ("loop", lambda f, g, k: f.home(g.results[0]) == 0, "the predicate of a loop lives inside a branch"),
     ("loop", lambda f, g, k: all(f.home(port) == f.branches.get((g.results[0], 0), (-1,))[0] for port in g.results[1:]),
      "the next value of a loop variable does not live in the true branch of the loop's predicate"),
@@ -269,27 +275,28 @@ def _row(type_: Type) -> Type | None:
 
 
 def _lane(type_: Type) -> Type | None:
-    """The type of what one lane gives, or takes in a later phase: order tokens of all lanes are one order token."""
+    """The type of one lane's result, or argument in a later phase: the order tokens of all lanes are one token."""
     return type_ if type_ == CTL else _row(type_)
 
 
-def _accepts(takes: Type, given: Type | None) -> bool:
-    return given is not None and takes.accepts(given)
+def _accepts(param: Type, argument: Type | None) -> bool:
+    return argument is not None and param.accepts(argument)
 
 
 def _argument_types(f: FunctionIndex, n: Node) -> bool:
     callee = f.callee(n)
-    given = [f.type(operand) for operand in arguments(n)]
+    types = [f.type(operand) for operand in arguments(n)]
     mapped, element = callee.carried if n.op == "map" else 0, _row
     if n.op == "resume" and callee.kind == "map":
-        mapped, element = len(given), _lane
-    lanes = [element(type_) for type_ in given[:mapped]] + given[mapped:]
-    return all(_accepts(takes, type_) for takes, type_ in zip(f.params(n), lanes, strict=True))
+        mapped, element = len(types), _lane
+    lanes = [element(type_) for type_ in types[:mapped]] + types[mapped:]
+    return all(_accepts(param, type_) for param, type_ in zip(f.params(n), lanes, strict=True))
 
 
 def _result_types(f: FunctionIndex, n: Node) -> bool:
-    taken = [_lane(type_) if f.callee(n).kind == "map" else type_ for type_ in n.types]
-    return all(takes is not None and takes.accepts(given) for takes, given in zip(taken, f.results(n), strict=True))
+    outputs = [_lane(type_) if f.callee(n).kind == "map" else type_ for type_ in n.types]
+    pairs = zip(outputs, f.results(n), strict=True)
+    return all(output is not None and output.accepts(result) for output, result in pairs)
 
 
 def _stated_lengths(types: Iterable[Type]) -> set[int]:
@@ -315,20 +322,20 @@ def _is_link(f: FunctionIndex, n: Node) -> bool:
     return visited.op in ("call", "map") and visited.region == n.region
 
 
-def _numbers(n: Node, key: str, count: int) -> tuple[int, ...] | None:
-    """The attribute that names some of so many things, each once; None where it does not."""
-    named = n.attrs.get(key)
-    if not isinstance(named, tuple) or not all(type(k) is int and 0 <= k < count for k in named):
+def _indices(n: Node, key: str, count: int) -> tuple[int, ...] | None:
+    """An attribute of distinct indices below `count`; None if it is anything else."""
+    indices = n.attrs.get(key)
+    if not isinstance(indices, tuple) or not all(type(k) is int and 0 <= k < count for k in indices):
         return None
-    return n.attrs.integers(key) if len(set(named)) == len(named) else None
+    return n.attrs.integers(key) if len(set(indices)) == len(indices) else None
 
 
 def _is_gradient(f: FunctionIndex, n: Node) -> bool:
     """Has it a cotangent for each result that is `given`, and outputs for each argument that is `wanted`?"""
     callee, cotangents = f.callee(n), [f.type(x) for x in n.inputs[1:]]
-    results = f.nodes[link_of(n)].types  # as the call says: the callee may know more
+    results = f.nodes[link_of(n)].types  # those of the call: the callee's may have more known dimensions
     params = [callee.nodes[param].types[0] for param in callee.params]
-    given, wanted = _numbers(n, "given", len(results)), _numbers(n, "wanted", len(params))
+    given, wanted = _indices(n, "given", len(results)), _indices(n, "wanted", len(params))
     return (
         given is not None
         and wanted is not None
@@ -341,17 +348,17 @@ def _is_gradient(f: FunctionIndex, n: Node) -> bool:
 
 def _gives_cotangents(n: Node, wanted: Sequence[int], params: Sequence[Type]) -> bool:
     """Are the outputs of a gradient the cotangents of what is `wanted`: whole ones, or rows of what is `sparse`?"""
-    sparse = _numbers(n, "sparse", len(params)) if "sparse" in n.attrs else ()
+    sparse = _indices(n, "sparse", len(params)) if "sparse" in n.attrs else ()
     if sparse is None or ("sparse" in n.attrs and not sparse):
-        return False  # it is left out where there are none
+        return False  # an empty `sparse` is left out
     if not all(k in wanted and params[k].shape for k in sparse):
         return False
-    given = [t for k in wanted for t in (rows_types(params[k]) if k in sparse else (params[k],))]
-    return len(given) == len(n.types) and all(a.accepts(b) for a, b in zip(n.types, given, strict=True))
+    types = [t for k in wanted for t in (rows_types(params[k]) if k in sparse else (params[k],))]
+    return len(types) == len(n.types) and all(a.accepts(b) for a, b in zip(n.types, types, strict=True))
 
 
 def _are_rows(f: FunctionIndex, n: Node) -> bool:
-    """Are the operands of a collect_rows numbers of rows, and rows, of what is collected?"""
+    """Are the operands of a collect_rows indices of rows, and rows, of the hoisted parameter?"""
     table, indices, rows = f.collected(n), f.type(n.inputs[0]), f.type(n.inputs[1])
     if table is None or not table.shape or indices.dtype.kind != "int":
         return False
@@ -359,7 +366,7 @@ def _are_rows(f: FunctionIndex, n: Node) -> bool:
 
 
 def _is_collected(f: FunctionIndex, n: Node) -> bool:
-    """Is it the caller of an entry that takes what was collected, and with it something of that type?"""
+    """Does it belong to the call that made the entry, and do its operand and output have the collected type?"""
     type_ = f.collected(n)
     return (
         type_ is not None
@@ -370,11 +377,11 @@ def _is_collected(f: FunctionIndex, n: Node) -> bool:
 
 
 def _takes_from(type_: Type, n: Node) -> bool:
-    """Has a collected the type of what was collected, or a collected_rows those of rows of it?"""
+    """Does a collected have the type that was collected, or a collected_rows the types of its rows?"""
     if n.op == "collected_rows" and not type_.shape:
         return False
-    given = rows_types(type_) if n.op == "collected_rows" else (type_,)
-    return all(a.accepts(b) for a, b in zip(n.types, given, strict=True))
+    types = rows_types(type_) if n.op == "collected_rows" else (type_,)
+    return all(a.accepts(b) for a, b in zip(n.types, types, strict=True))
 
 
 def _shares_entries(f: FunctionIndex, n: Node) -> bool:
@@ -387,35 +394,35 @@ def _hoists_alike(f: FunctionIndex, n: Node) -> bool:
 
 
 def _names_floats(f: FunctionIndex, n: Node) -> bool:
-    """Do `given` and `wanted` of a tangent name floats among the callee's parameters and results?"""
+    """Are `given` and `wanted` of a tangent ascending indices of float parameters and results of the callee?"""
     callee = f.callee(n)
     for key, ports in (("given", tuple(map(Port, callee.params))), ("wanted", callee.results)):
-        numbers = _numbers(n, key, len(ports))
-        if numbers is None or list(numbers) != sorted(numbers):
+        indices = _indices(n, key, len(ports))
+        if indices is None or list(indices) != sorted(indices):
             return False
-        if any(callee.type_of(ports[k]).dtype.kind != "float" for k in numbers):
+        if any(callee.type_of(ports[k]).dtype.kind != "float" for k in indices):
             return False
     return True
 
 
 def _comes_in_order(f: FunctionIndex | StaticIndex, n: Node, k: int) -> bool:
-    """Is a later visit made only by callers that make the visit before it?"""
+    """Does a later visit happen only where the visit before it has happened?"""
     before = f.before(n)
     return before is not None and f.phases[before] <= f.phases[k]
 
 
-# Checked when every graph of the library has passed the tables above.
+# Run once every graph of the library has passed the tables above.
 CALLS: list[Rule[FunctionIndex, Node]] = [
-    (ENTERS, lambda f, n, k: f.entered(n) is not None, "a graph that is entered is not in the library"),
+    (ENTERS, lambda f, n, k: f.entered(n) is not None, "a node enters a graph that is not in the library"),
     (ENTERS, lambda f, n, k: f.callee(n).kind == BODIES[LIBRARY[n.op].site],
-     "a call enters a graph that is no function, a loop one that is no loop, or a map one that is no map"),
+     "a call, loop or map enters a graph of the wrong kind"),
     ("tangent", lambda f, n, k: _names_floats(f, n),
-     "the tangents of a call are not those of float arguments and float results, by ascending numbers"),
-    ("tangent", lambda f, n, k: not f.callee(n).group, "the tangent of a graph that is hoisted already"),
+     "`given` and `wanted` of a tangent are not ascending indices of float parameters and results"),
+    ("tangent", lambda f, n, k: not f.callee(n).group, "a tangent of a graph whose parameters are already hoisted"),
     ("loop map", lambda f, n, k: not f.callee(n).group or _shares_entries(f, n),
-     "a loop or map of a group is entered from outside it, where only a call makes an entry"),
+     "a loop or map enters a group from outside, but only a call makes an entry"),
     ("call loop map", lambda f, n, k: not _shares_entries(f, n) or _hoists_alike(f, n),
-     "graphs of one group have unequal hoisted parameters"),
+     "graphs of one group differ in their hoisted parameters"),
     ("shared", lambda f, n, k: f.shared(n) is not None, "a node reads a shared value that main does not share"),
     ("shared", lambda f, n, k: _accepts(n.types[0], f.shared(n)),
      "a node does not accept the shared value that it reads"),
@@ -423,24 +430,25 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "the first input of a gradient or collected is not a call of the same region"),
     ("gradient", lambda f, n, k: f.gradients[link_of(n)] == 1, "a call has two gradients"),
     ("gradient", lambda f, n, k: _is_gradient(f, n),
-     "a gradient has not just a cotangent for each result `given` and an output for each argument `wanted`"),
+     "the operands of a gradient are not the cotangents of the results `given`, or its outputs not those of `wanted`"),
     (COLLECTS, lambda f, n, k: n.types == (CTL,) and f.collected(n) is not None,
-     "a collect gives no order token, or names nothing that its entry is given"),
+     "a collect does not return an order token, or its index is not that of a hoisted parameter"),
     ("collect", lambda f, n, k: _accepts(f.collected(n) or CTL, f.type(n.inputs[0])),
-     "what is collected has another type than what the entry is given"),
-    ("collect_rows", lambda f, n, k: _are_rows(f, n), "what is collected are not rows of what the entry is given"),
+     "the collected value does not have the type of the hoisted parameter"),
+    ("collect_rows", lambda f, n, k: _are_rows(f, n),
+     "the operands of a collect_rows are not indices and rows of the hoisted parameter"),
     (COLLECTED, lambda f, n, k: _is_collected(f, n),
-     "a collected does not take something that the entry which it calls is given, of its type"),
+     "a collected belongs to a call that makes no entry, or does not have the type of the hoisted argument"),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call or map of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < len(f.callee(n).phases), "the callee has no such later phase"),
     ("resume", lambda f, n, k: len(f.resumes[link_of(n), phase_of(n)]) == 1, "a phase is resumed twice"),
     ("resume", lambda f, n, k: _comes_in_order(f, n, k),
-     "phases are not visited in order: a resume may happen where the phase before it has not been visited"),
+     "phases are out of order: a resume may happen where the phase before it has not been visited"),
     (ENTERING, lambda f, n, k: len(arguments(n)) == len(f.params(n)),
-     "the number of arguments is not that of the parameters"),
+     "the number of arguments differs from the number of parameters"),
     (ENTERING, lambda f, n, k: _argument_types(f, n), "a parameter does not accept its argument"),
     (ENTERING, lambda f, n, k: len(n.types) == len(f.results(n)),
-     "the number of outputs is not that of the callee's results"),
+     "the number of outputs differs from the number of the callee's results"),
     (ENTERING, lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
     ("map resume", lambda f, n, k: not _is_map(f, n) or len(_lane_counts(f, n)) <= 1,
      "arrays of several lengths are mapped together"),
@@ -476,7 +484,7 @@ def _counts_lanes(f: StaticIndex, n: Node, start: Node) -> bool:
 
 
 def _takes_count(f: StaticIndex, n: Node) -> bool:
-    """Does what enters lanes in a later phase wait for the first, and the start token take their number from it?"""
+    """Does a later phase of a map wait for the first, and its start token take the number of lanes from it?"""
     if phase_of(n) == 0:
         return True
     count = Port(f.starts[n.attrs.integer("site"), 0][0], 1)
@@ -484,13 +492,13 @@ def _takes_count(f: StaticIndex, n: Node) -> bool:
 
 
 def _handed_on(f: StaticIndex, n: Node) -> bool:
-    given: Type | None = f.type(n.inputs[0])
-    taken: Type | None = n.types[0]
-    if n.op == "fan" and given is not None:
-        given = _lane(given) if phase_of(n) else _row(given)
-    if n.op == "gather" and taken is not None:
-        taken = _lane(taken)
-    return taken is not None and _accepts(taken, given)
+    source: Type | None = f.type(n.inputs[0])
+    target: Type | None = n.types[0]
+    if n.op == "fan" and source is not None:
+        source = _lane(source) if phase_of(n) else _row(source)
+    if n.op == "gather" and target is not None:
+        target = _lane(target)
+    return target is not None and _accepts(target, source)
 
 
 def _static_lane_counts(f: StaticIndex, site: int) -> set[int]:
@@ -500,7 +508,7 @@ def _static_lane_counts(f: StaticIndex, site: int) -> set[int]:
 
 
 def _takes_one_value(f: StaticIndex, n: Node) -> bool:
-    """Does a hoist_read take what hoists of one index give, or one value of main?"""
+    """Are the inputs of a hoist_read hoists of one index, or one value of main?"""
     makers = [(f.nodes[port.node], port) for port in n.inputs if isinstance(port, Port)]
     if len(makers) != len(n.inputs) or not makers:
         return False
@@ -510,7 +518,7 @@ def _takes_one_value(f: StaticIndex, n: Node) -> bool:
 
 
 def _reads_its_entry(f: StaticIndex, n: Node) -> bool:
-    """Do the hoists that it reads belong to all entries that can be above it, and to no other?"""
+    """Do the hoists that it reads belong to exactly the entries that can be above it?"""
     makers = [f.nodes[port.node] for port in n.inputs if isinstance(port, Port)]
     if makers[0].op != "hoist":
         return True
@@ -522,80 +530,83 @@ _TO_MERGES = tuple(op for op, site in {**STARTS, **INWARD}.items() if site != "m
 
 
 def _has_inputs(g: StaticGraph) -> bool:
-    made = sorted((n.attrs.integer("index"), k) for k, n in enumerate(g.nodes) if n.op == "input")
-    return made == list(enumerate(g.inputs))
+    nodes = sorted((n.attrs.integer("index"), k) for k, n in enumerate(g.nodes) if n.op == "input")
+    return nodes == list(enumerate(g.inputs))
 
 
 STATIC_NODES: list[Rule[StaticIndex, Node]] = [
-    (ANY, lambda f, n, k: n.op in STATIC or n.op not in LIBRARY, "an operator of libraries stands in a static graph"),
-    (_SITES, lambda f, n, k: _has_site(f, n), "a node names a site that is not there, or of another kind"),
+    (ANY, lambda f, n, k: n.op in STATIC or n.op not in LIBRARY, "a static graph holds an operator of libraries"),
+    (_SITES, lambda f, n, k: _has_site(f, n), "a node names a site that does not exist or is of the wrong kind"),
     ("start input", lambda f, n, k: n.region == 0, "a start or input node is not in the main graph"),
     ("call_start enter_start", lambda f, n, k: n.types == (CTL, CTL),
-     "the start of a site does not give two ctl tokens"),
+     "the outputs of a call_start or enter_start are not two ctl tokens"),
     ("fan_start", lambda f, n, k: n.types == (CTL, Type(i64)),
-     "the start of a map does not give a ctl token and the number of lanes"),
-    ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n), "a type changes on the way"),
+     "the outputs of a fan_start are not a ctl token and the number of lanes"),
+    ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n),
+     "a node's output does not accept the value that it carries"),
     ("hoist_read", lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
-     "a type changes on the way"),
-    (COLLECTS, lambda f, n, k: n.types == (CTL,), "a collect gives no order token"),
+     "a node's output does not accept the value that it carries"),
+    (COLLECTS, lambda f, n, k: n.types == (CTL,), "a collect does not return an order token"),
     (COLLECTED, lambda f, n, k: n.attrs["index"] in f.hoists.get(n.attrs.integer("site"), ()),
-     "a collected takes something that its site does not give to an entry"),
-    (COLLECTED, lambda f, n, k: _takes_from(f.type(n.inputs[0]), n), "a type changes on the way"),
+     "a collected names an index that its site does not hoist"),
+    (COLLECTED, lambda f, n, k: _takes_from(f.type(n.inputs[0]), n),
+     "a node's output does not accept the value that it carries"),
     ("hoist_read", lambda f, n, k: bool(n.controls), "a hoist_read has no control edge that could trigger it"),
 ]  # fmt: skip
 
 STATICS: list[Rule[StaticIndex, StaticGraph]] = [
     (ANY, lambda f, g, k: bool(g.regions), "a static graph has no region 0"),
     (ANY, lambda f, g, k: _has_inputs(g), "the inputs are not the input nodes, in order"),
-    (ANY, lambda f, g, k: sum(n.op == "start" for n in g.nodes) == 1, "there is not just one start node"),
-    (ANY, lambda f, g, k: all(map(f.exists, g.fetches)), "a fetch is not there"),
+    (ANY, lambda f, g, k: sum(n.op == "start" for n in g.nodes) == 1, "there is not exactly one start node"),
+    (ANY, lambda f, g, k: all(map(f.exists, g.fetches)), "a fetch does not exist"),
 ]  # fmt: skip
 
 STATIC_EDGES: list[Rule[StaticIndex, Node]] = [
     ({**STARTS, **ARGUMENTS, **BACK, **COLLECTED},
      lambda f, n, k: n.region == f.site(n).caller,
-     "a node stands elsewhere than its site: what enters together must be dead together"),
+     "a node is not in its site's caller region: what enters together must be dead together"),
     ("fan_start", lambda f, n, k: len(_static_lane_counts(f, n.attrs.integer("site"))) <= 1,
      "arrays of several lengths are mapped together"),
     ("gather", lambda f, n, k: _stated_lengths(n.types) <= _static_lane_counts(f, n.attrs.integer("site")),
      "an output of a map states another length than its arguments do"),
     ("outer", lambda f, n, k: n.region == f.site(n).callee, "an outer value is read outside its loop or map"),
-    ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller), "an outer value does not live around the site"),
+    ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller),
+     "an outer value does not live in the caller region of the loop or map"),
     ("next", lambda f, n, k: f.side(n.region) == (f.site(n).callee, True),
-     "a next stands elsewhere than in the true branch of its loop"),
+     "a next is not in the true branch of its loop"),
     (STARTS, lambda f, n, k: len(f.starts[f.visit_key(n)]) == 1, "a site has two start tokens for one phase"),
     (_SITES, lambda f, n, k: f.visit_key(n) in f.starts, "a site has no start token for this phase"),
     ("call_start fan_start", lambda f, n, k: phase_of(n) == 0 or _comes_in_order(f, n, k),
-     "phases are not visited in order: a visit may begin where the phase before it has not been visited"),
+     "phases are out of order: a visit may begin where the phase before it has not been visited"),
     ("fan_start fan", lambda f, n, k: _takes_count(f, n),
      "a later phase of a map does not take the number of its lanes from the first"),
     (ARGUMENTS, lambda f, n, k: f.phases[k] == f.phases[f.starts[f.visit_key(n)][0]],
-     "an argument waits for another phase of its caller than the start token of its site"),
+     "an argument and the start token of its site depend on different phases of the caller"),
     ({**ARGUMENTS, **BACK},
      lambda f, n, k: f.carriers[(n.op, *f.visit_key(n), n.attrs["index"])] == 1,
      "two nodes carry the same argument or result of a site"),
     (BACK, lambda f, n, k: Port(f.starts[f.visit_key(n)][0], 1) in n.controls,
-     "the way back has no control edge from the start of its site and phase"),
+     "a return, exit or gather has no control edge from the start of its site and phase"),
     ("return gather", lambda f, n, k: isinstance(n.inputs[0], Port) and f.home(n.inputs[0]) == f.site(n).callee,
-     "a result does not live in the body that it comes back from"),
+     "a result does not live in the body that it returns from"),
     ("return gather",
      lambda f, n, k: all(f.waits_for(port) <= phase_of(n) for port in n.inputs if isinstance(port, Port)),
-     "a result comes back in an earlier phase than it waits for"),
+     "a result returns in an earlier phase than it depends on"),
     ("exit", lambda f, n, k: isinstance(n.inputs[0], Port) and f.side(f.home(n.inputs[0])) == (f.site(n).callee, False),
      "an exit does not take its value from the false branch of its loop"),
     (_TO_MERGES, lambda f, n, k: _goes_to_merges(f, n, k),
-     "what a site sends goes elsewhere than into merges of the body that it enters"),
+     "an argument or start token of a site goes elsewhere than into merges of the body entered"),
     (STARTS, lambda f, n, k: _orders_the_way_back(f, n, k),
-     "the second token of a site's start goes elsewhere than to its way back, as control, or into the same lanes"),
+     "the second output of a start goes elsewhere than to its site's returns, as control, or later phases of its map"),
     ("hoist", lambda f, n, k: all(user.op == "hoist_read" and not control for user, control in f.uses(k)),
-     "what an entry is given goes elsewhere than into hoist_reads"),
+     "a hoist goes elsewhere than into hoist_reads"),
     ("hoist_read", lambda f, n, k: _takes_one_value(f, n),
-     "a hoist_read takes neither what hoists give as one argument of entries nor one value of the main graph"),
+     "the inputs of a hoist_read are neither hoists of one index nor one value of the main graph"),
     ("hoist_read", lambda f, n, k: _reads_its_entry(f, n),
-     "a hoist_read may run below an entry whose value it does not take, or takes one that it is never below"),
-    (COLLECTS, lambda f, n, k: 0 not in f.entry_sites(n.region), "a collect may run below no entry"),
+     "a hoist_read does not read the hoists of exactly the entries that it can be below"),
+    (COLLECTS, lambda f, n, k: 0 not in f.entry_sites(n.region), "a collect can run where no entry is above it"),
     ("merge", lambda f, n, k: _is_branch_merge(f, n) or _is_tag_merge(f, n),
-     "a merge joins neither the two sides of one branch nor what sites send as one parameter"),
+     "a merge joins neither the two sides of one branch nor the tokens that sites send to one parameter"),
 ]  # fmt: skip
 
 FETCHES: list[Rule[StaticIndex, StaticGraph]] = [
@@ -608,7 +619,7 @@ FETCHES: list[Rule[StaticIndex, StaticGraph]] = [
 
 
 def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> None:
-    """Raise a GraphError if a rule is broken. `type_rule` gives the types that primitive nodes must carry."""
+    """Raise a GraphError if a rule is broken. `type_rule` returns the output types that a primitive must have."""
     if isinstance(graph, StaticGraph):
         _check_static(graph, type_rule)
         return
@@ -625,15 +636,12 @@ def check(graph: Library | StaticGraph, type_rule: TypeRule | None = None) -> No
 
 def _check_function(name: str, f: FunctionIndex, graph: FunctionGraph, type_rule: TypeRule | None) -> None:
     if graph.name != name:
-        _fail(name, f, graph, 0, f"the graph calls itself {quote(graph.name)}")
+        _fail(name, f, graph, 0, f"the graph is listed under this name, but its own is {quote(graph.name)}")
     _run(name, f, f.nodes, [*NODES, *LIBRARY_NODES])
     _run(name, f, f.regions, [*REGIONS, *LIBRARY_REGIONS])
     _run(name, f, [graph], FUNCTIONS)
-    _run(name, f, f.nodes, SWITCHES)
-    _run(name, f, f.regions, REGION_EDGES)
-    _run(name, f, f.nodes, [*EDGES, *LIBRARY_EDGES])
+    _check_edges(name, f, [*EDGES, *LIBRARY_EDGES], type_rule)
     _run(name, f, [graph], FUNCTION_EDGES)
-    _check_types(name, f, type_rule)
 
 
 def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
@@ -643,10 +651,14 @@ def _check_static(graph: StaticGraph, type_rule: TypeRule | None) -> None:
     _run(name, f, graph.sites, SITES)
     _run(name, f, f.nodes, STATIC_NODES)
     _run(name, f, [graph], STATICS)
+    _check_edges(name, f, [*EDGES, *STATIC_EDGES], type_rule)
+    _run(name, f, [graph], FETCHES)
+
+
+def _check_edges(name: str, f: _I, edges: Iterable[Rule[_I, Node]], type_rule: TypeRule | None) -> None:
     _run(name, f, f.nodes, SWITCHES)
     _run(name, f, f.regions, REGION_EDGES)
-    _run(name, f, f.nodes, [*EDGES, *STATIC_EDGES])
-    _run(name, f, [graph], FETCHES)
+    _run(name, f, f.nodes, edges)
     _check_types(name, f, type_rule)
 
 
@@ -679,11 +691,11 @@ def _check_types(name: str, f: GraphIndex, type_rule: TypeRule | None) -> None:
             _fail(name, f, node, number, f"an operator does not take these operands: {error.what}")
         if types != node.types:
             wanted = ", ".join(map(repr, types)) or "no output"
-            _fail(name, f, node, number, f"an operator does not have the types of its rule: {wanted}")
+            _fail(name, f, node, number, f"the output types of an operator are not those of its type rule: {wanted}")
 
 
 def _fail(name: str, f: GraphIndex, subject: object, number: int, message: str) -> NoReturn:
-    """Say which rule is broken, and show what breaks it: a node with those before it, a region, a site, a graph."""
+    """Say which rule is broken, and show what breaks it: a node with its inputs, a region, a site or a graph."""
     span: Span | None = None
     if isinstance(subject, Node):
         ports = (*ports_of(subject.inputs), *subject.controls)

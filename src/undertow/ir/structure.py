@@ -1,8 +1,8 @@
 """The structural operators, one row each: calls, switches, merges, loops, maps. The catalogue (`ops`) has all others.
 
 Library graphs have calls, loops and maps as single nodes. In static graphs these are sites, and each of their operators
-moves one value between frames: into a body, back from it, or down from a frame around. Sets of names that the rest of
-the package asks for are derived from the rows.
+moves one value between frames: into a body, back from it, or down from an enclosing frame. The sets of names that the
+rest of the package uses are derived from the rows.
 
 >>> STATIC["gather"].role, STATIC["gather"].site
 (<Role.BACK: 9>, 'map')
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 
 class Role(Enum):
-    """What an operator is there for."""
+    """The purpose of an operator."""
 
     SOURCE = auto()  # comes from outside: the start token, an input, a parameter
     SWITCH = auto()

@@ -18,6 +18,7 @@ main double(x: f32) -> (y)
 from undertow.ir.dump import dump as dump
 from undertow.ir.dump import dump_node as dump_node
 from undertow.ir.dump import dump_nodes as dump_nodes
+from undertow.ir.literal import INFIX as INFIX
 from undertow.ir.literal import dump_constants as dump_constants
 from undertow.ir.literal import show_const as show_const
 from undertow.ir.parse import parse as parse

@@ -9,8 +9,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from undertow.ir.budget import check, paced
 from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, INWARD, READS, SOURCES, STARTS
+
+_BATCH = 1024  # items between looks at the clock
 
 
 def is_inward(node: Node, index: int) -> bool:
@@ -20,17 +23,19 @@ def is_inward(node: Node, index: int) -> bool:
 
 def is_parameter(graph: Graph, node: Node) -> bool:
     """Is it a merge of what sites send? Such a one takes one token in each frame; others join the sides of a branch."""
-    ports = ports_of(node.inputs) if node.op == "merge" else []
-    return bool(ports) and is_inward(graph.nodes[ports[0].node], ports[0].index)
+    if node.op != "merge":
+        return False
+    first = next((port for port in node.inputs if port.__class__ is Port), None)  # of as many as there are sites
+    return first is not None and is_inward(graph.nodes[first.node], first.index)
 
 
 def ports_of(operands: Iterable[Operand]) -> list[Port]:
-    """The operands that are not constants."""
+    """The operands that are ports."""
     return [operand for operand in operands if operand.__class__ is Port]
 
 
 def awaited(node: Node) -> list[Port]:
-    """What a node waits for in its own frame: not what comes back, or down from a frame around."""
+    """The ports that a node waits for in its own frame: not values that come back, or down from an enclosing one."""
     operands = node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls)
     return [operand for operand in operands if operand.__class__ is Port]
 
@@ -54,14 +59,14 @@ def port_regions(graph: Graph) -> Callable[[Port], int]:
 
 
 def origin(graph: Graph, operand: Operand) -> Operand:
-    """What a value was before it was handed into branches."""
+    """What a value was before Switches led it into branches."""
     while isinstance(operand, Port) and graph.nodes[operand.node].op == "switch":
         operand = graph.nodes[operand.node].inputs[1]
     return operand
 
 
 def body_of(graph: Graph) -> list[int]:
-    """For each region, the region whose frames it lives in: branches share the frames of what they stand in."""
+    """The body of each region, whose frames it lives in: branches share the frames of their body."""
     owner: list[int] = []
     for number, region in enumerate(graph.regions):
         # A branch comes after its parent, so one pass in order is enough.
@@ -74,7 +79,7 @@ Item = TypeVar("Item")
 
 
 def grouped(pairs: Iterable[tuple[Name, Item]]) -> dict[Name, list[Item]]:
-    """Values by their keys, both in the order in which they come.
+    """Values grouped by key, in the order of their first appearance.
 
     >>> grouped([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}
@@ -86,13 +91,14 @@ def grouped(pairs: Iterable[tuple[Name, Item]]) -> dict[Name, list[Item]]:
 
 
 def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> list[list[Name]]:
-    """Who leads to each other by edges, in groups; a group comes after all that it leads to (Tarjan, no recursion).
+    """Strongly connected components; each comes after all that it leads to (Tarjan, no recursion).
 
     >>> components("abcd", {"a": "b", "b": "ca", "c": "", "d": "d"}.__getitem__)
     [['c'], ['a', 'b'], ['d']]
     """
     indices: dict[Name, int] = {}
     low: dict[Name, int] = {}
+    positions: dict[Name, int] = {}  # on the stack
     stack: list[Name] = []
     is_on_stack: set[Name] = set()
     groups: list[list[Name]] = []
@@ -102,7 +108,9 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
         path: list[tuple[Name, Iterator[Name]]] = []
 
         def enter(name: Name, path: list[tuple[Name, Iterator[Name]]] = path) -> None:
+            check()
             indices[name] = low[name] = len(indices)
+            positions[name] = len(stack)
             stack.append(name)
             is_on_stack.add(name)
             path.append((name, iter(edges(name))))
@@ -121,7 +129,7 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[name])
                 if low[name] == indices[name]:
-                    at = stack.index(name)
+                    at = positions[name]
                     groups.append(stack[at:])
                     is_on_stack.difference_update(stack[at:])
                     del stack[at:]
@@ -129,7 +137,7 @@ def components(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -
 
 
 def in_order(before: Mapping[Name, Iterable[Name]]) -> list[Name]:
-    """Each name after those before it: as early as it can be, and otherwise as given. What leads to itself is left out.
+    """Names in topological order, otherwise as given; those in or after a cycle are left out.
 
     >>> in_order({"d": "ba", "a": "", "b": "a", "loop": ["loop"]})
     ['a', 'b', 'd']
@@ -139,6 +147,8 @@ def in_order(before: Mapping[Name, Iterable[Name]]) -> list[Name]:
     ready = [name for name in reversed([*before]) if not missing[name]]
     order: list[Name] = []
     while ready:
+        if not len(order) % _BATCH:
+            check()
         order.append(ready.pop())
         for name in after.get(order[-1], ()):
             missing[name] -= 1
@@ -148,14 +158,15 @@ def in_order(before: Mapping[Name, Iterable[Name]]) -> list[Name]:
 
 
 def reachable(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) -> dict[Name, None]:
-    """These and all that edges lead to from them, in the order in which they are found.
+    """These names and all that edges lead to, in the order of discovery.
 
     >>> list(reachable("a", {"a": "bc", "b": "", "c": "da", "d": ""}.__getitem__))
     ['a', 'b', 'c', 'd']
     """
     found = dict.fromkeys(names)
     todo = list(found)
-    for name in todo:  # which grows
+    for name in todo:  # it grows meanwhile
+        check()
         for other in edges(name):
             if other not in found:
                 found[other] = None
@@ -164,7 +175,7 @@ def reachable(names: Iterable[Name], edges: Callable[[Name], Iterable[Name]]) ->
 
 
 def fixpoint(names: Iterable[Name], update: Callable[[Name], bool], users: Callable[[Name], Iterable[Name]]) -> None:
-    """Update each, then again the users of what has changed, until nothing does (a worklist).
+    """Update each name, then again the users of those that changed, until nothing changes (a worklist).
 
     >>> least = {"a": 3, "b": 1, "c": 2}
     >>> edges = {"a": "b", "b": "c", "c": ""}  # who has at least as much
@@ -178,6 +189,7 @@ def fixpoint(names: Iterable[Name], update: Callable[[Name], bool], users: Calla
     """
     waiting = OrderedDict.fromkeys(names)
     while waiting:
+        check()
         name, _ = waiting.popitem(last=False)
         if update(name):
             waiting.update(dict.fromkeys(users(name)))
@@ -206,7 +218,7 @@ def target_of(graph: FunctionGraph, node: Node) -> str:
 
 
 def entered_by(graph: FunctionGraph) -> list[str]:
-    """The names of the graphs that a graph enters: functions called, loops and maps, each as often as it is named."""
+    """The names of the graphs that a graph enters by calls, loops and maps, with repetitions."""
     return [node.attrs.text(ENTERS[node.op]) for node in graph.nodes if node.op in ENTERS]
 
 
@@ -220,28 +232,28 @@ def callees_first(library: Library) -> list[list[str]]:
 
 
 def phase_of(node: Node) -> int:
-    """The phase that a start, param, resume or an operator between tags belongs to; the first is not written out."""
+    """The phase that a start, param, resume or sited operator belongs to; phase 0 has no attribute."""
     return node.attrs.integer("phase") if "phase" in node.attrs else 0
 
 
 def phase_attr(phase: int) -> dict[str, int]:
-    """The inverse of `phase_of`: what to give to Attrs."""
+    """The inverse of `phase_of`: keywords for Attrs."""
     return {"phase": phase} if phase else {}
 
 
 def node_phases(graph: Graph) -> list[int]:
     """For each node, the last phase of its own frame that it waits for.
 
-    Every site visits phases in order, so a frame that has been visited in the first v phases fires just the nodes
-    below v. What comes from other frames does not count: a Return waits for what its start token waits for.
+    Every site visits phases in order, so a frame that is visited in its first v phases fires exactly the nodes with a
+    phase below v. Values from other frames do not count: a Return waits for what its start token waits for.
     """
     is_static = isinstance(graph, StaticGraph)
     phases = [phase_of(node) if node.op in SOURCES else 0 for node in graph.nodes]
     if not is_static and not any(phases):
         return phases
     users: list[list[int]] = [[] for _ in graph.nodes]  # in the same frame
-    for number, node in enumerate(graph.nodes):
-        # As `awaited` says, which would be called for every node.
+    for number, node in enumerate(paced(graph.nodes)):
+        # `awaited`, inlined: it would be called for every node.
         for port in node.controls if node.op in BACK or node.op in READS else (*node.inputs, *node.controls):
             if port.__class__ is not Port:
                 continue

@@ -20,7 +20,7 @@ from undertow.ops.attributes import DTYPE
 from undertow.ops.faults import by_negative, by_zero
 from undertow.ops.gradient import Slope, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary
+from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
 from undertow.ops.term import Term, apply, cast, equal, where
 from undertow.types import DTYPES, DType, Type
 
@@ -48,6 +48,17 @@ def _power(x: Any, y: Any) -> Any:
             hint="make the base a float: ut.astype(x, ut.f64)",
         )
     return x**y
+
+
+def _minimum(x: Any, y: Any) -> Any:
+    out = np.minimum(x, y)
+    # NumPy leaves open which of two zeros it gives. The sum of both is the larger one.
+    return with_zeros(out, (x == 0) & (y == 0), lambda: -(-x - y)) if out.dtype.kind == "f" else out
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    out = np.maximum(x, y)
+    return with_zeros(out, (x == 0) & (y == 0), lambda: x + y) if out.dtype.kind == "f" else out
 
 
 _math_erf = np.frompyfunc(math.erf, 1, 1)
@@ -157,12 +168,14 @@ ROWS: tuple[Op, ...] = (
         operands="y x", also="math.atan2",
     ),
     binary(
-        "minimum", np.minimum, NUMBERS, "the smaller of x and y; nan if either is; equal ones share the gradient",
+        "minimum", _minimum, NUMBERS,
+        "the smaller of x and y; nan if either is; -0.0 is below 0.0; equal ones share the gradient",
         (lambda v, x, y, z: _preferred(v, x, y, "less"), lambda v, x, y, z: _preferred(v, y, x, "less")),
         also="tf.minimum",
     ),
     binary(
-        "maximum", np.maximum, NUMBERS, "the larger of x and y; nan if either is; equal ones share the gradient",
+        "maximum", _maximum, NUMBERS,
+        "the larger of x and y; nan if either is; 0.0 is above -0.0; equal ones share the gradient",
         (lambda v, x, y, z: _preferred(v, x, y, "greater"), lambda v, x, y, z: _preferred(v, y, x, "greater")),
         also="tf.maximum", example="maximum([1.0, 5.0], 3)\narray([3., 5.])",
     ),

@@ -112,10 +112,7 @@ def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("sum_to", source, NUMBERS)
     target = sized("sum_to", types, attrs)
     if not _stretches(target, source.shape):
-        raise TypeMismatch(
-            f"{source} cannot be summed to {show_shape(target)}",
-            hint="the second shape must broadcast to the first",
-        )
+        raise TypeMismatch(f"{source} cannot be summed to {show_shape(target)}", hint="it must broadcast to the first")
     return (source.with_shape(target),)
 
 

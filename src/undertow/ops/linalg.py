@@ -56,20 +56,16 @@ def _flat(x: Term) -> Term:
 
 def _x_grad(at: Applied, g: Term) -> Term:
     x, y = at.x
-    if x.type.rank == y.type.rank == 1:
-        return g * y
-    if x.type.rank == 1 and y.type.rank == 2:
-        return y @ g
+    if x.type.rank == 1 and y.type.rank <= 2:
+        return g * y if y.type.rank == 1 else y @ g
     found = sum_like(_product(at, g) @ _swapped(y, 1), _matrix(x, 0))
     return squeeze(found, 0) if x.type.rank == 1 else found
 
 
 def _y_grad(at: Applied, g: Term) -> Term:
     x, y = at.x
-    if x.type.rank == y.type.rank == 1:
-        return g * x
-    if x.type.rank == 2 and y.type.rank == 1:
-        return g @ x
+    if y.type.rank == 1 and x.type.rank <= 2:
+        return g * x if x.type.rank == 1 else g @ x
     if y.type.rank <= 2 < x.type.rank:  # one product over the whole batch, not a sum of products
         found = swapped(_flat(x)) @ _flat(_product(at, g))
     else:

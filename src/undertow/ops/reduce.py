@@ -18,7 +18,18 @@ from undertow.ops.attributes import AXES, AXIS, DESCENDING, KEEPDIMS
 from undertow.ops.faults import unless_static
 from undertow.ops.gradient import NONE, Applied, Derivative, linear, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import BOOLS, FLOATS, NUMBERS, TAKES, Kinds, check_axes, check_axis, check_kind, scalar
+from undertow.ops.rules import (
+    BOOLS,
+    FLOATS,
+    NUMBERS,
+    TAKES,
+    Kinds,
+    check_axes,
+    check_axis,
+    check_kind,
+    scalar,
+    with_zeros,
+)
 from undertow.ops.term import Term
 from undertow.types import Type, i64
 
@@ -83,8 +94,8 @@ def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: 
 
 def _sort(x: Any, attrs: Attrs) -> Any:
     axis = attrs.integer("axis")
-    ordered = np.sort(x, axis=axis, kind="stable")
-    return np.flip(ordered, axis) if attrs["descending"] else ordered
+    # Equal elements keep their order in both directions: 0.0 and -0.0 show it.
+    return np.take_along_axis(x, _argsort(x, attrs), axis) if attrs["descending"] else np.sort(x, axis, kind="stable")
 
 
 def _argsort(x: Any, attrs: Attrs) -> Any:
@@ -93,6 +104,18 @@ def _argsort(x: Any, attrs: Attrs) -> Any:
         return np.argsort(x, axis=axis, kind="stable")
     # Turned around twice, so that equal elements keep their order.
     return np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+
+
+def _extreme(function: Callable[..., Any], wins: Callable[[Any], Any], winner: float) -> Callable[..., Any]:
+    """`np.max` or `np.min`. They leave open which zero they give: it is `winner`, if any of those that `wins` finds."""
+
+    def kernel(x: Any, **how: Any) -> Any:
+        out = function(x, **how)
+        if x.dtype.kind != "f":
+            return out
+        return with_zeros(out, out == 0, lambda: np.where(np.any((x == 0) & wins(x), **how), winner, -winner))
+
+    return kernel
 
 
 def _logsumexp(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -210,14 +233,16 @@ ROWS: tuple[Op, ...] = (
         _by_factors(_products_of_others), takes=None, also=".prod tf.reduce_prod",
     ),
     _reduction(
-        "max", np.max, NUMBERS,
-        "the largest along `axes`; a fault if empty; nan if any is; equal ones share the gradient", _EXTREME,
+        "max", _extreme(np.max, lambda x: ~np.signbit(x), 0.0), NUMBERS,
+        "the largest along `axes`; a fault if empty; nan if any is; 0.0 is above -0.0; equal ones share the gradient",
+        _EXTREME,
         empty=False, is_costly=True, also=".max tf.reduce_max",
         example="max([[1, 5], [3, 4]], axis=1)\narray([5, 4])",
     ),
     _reduction(
-        "min", np.min, NUMBERS,
-        "the smallest along `axes`; a fault if empty; nan if any is; equal ones share the gradient", _EXTREME,
+        "min", _extreme(np.min, np.signbit, -0.0), NUMBERS,
+        "the smallest along `axes`; a fault if empty; nan if any is; -0.0 is below 0.0; equal ones share the gradient",
+        _EXTREME,
         empty=False, is_costly=True, also=".min tf.reduce_min",
     ),
     _reduction("any", np.any, BOOLS, "is any true along `axes`?", NONE, also=".any tf.reduce_any"),

@@ -127,6 +127,11 @@ def scalar(value: Value) -> Value:
     return value[()] if value.ndim == 0 else value
 
 
+def with_zeros(value: Value, where: Value, zeros: Callable[[], Value]) -> Value:
+    """A result with other zeros in some places; few have any."""
+    return scalar(np.asarray(np.where(where, zeros(), value), value.dtype)) if np.any(where) else value
+
+
 def given_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
     """The shape that `sized` promised, with the sizes that the operands hold."""
     shape, rest = shape_of(attrs), iter(values[1:])

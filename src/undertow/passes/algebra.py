@@ -1,7 +1,7 @@
 """Algebraic identities for `simplify` that are exact for every value (except the bits of a nan).
 
 Integers wrap, floats are IEEE 754: so x + 0 is x for integers but not for floats (-0.0 + 0.0 is 0.0), while x - 0 and
-x + -0.0 are x for both. Nothing here reorders float arithmetic. That shapes and dtypes stay is checked by the engine.
+x + -0.0 are x for both. Nothing here reorders float arithmetic. The engine checks that shape and dtype stay the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from undertow.ir.graph import Array, Attrs, Const, Port
 from undertow.ir.pattern import LARGEST, Form, Known, Match, Output, Row, Table, Var, form
 from undertow.types import Type
 
-# -- words ---------------------------------------------------------------------------------------------------
+# -- pattern variables -------------------------------------------------------------------------------------
 
 X, Y = Var("x"), Var("y")
 N, M = Var("n", ("int",)), Var("m", ("int",))  # integers
@@ -41,28 +41,28 @@ ONES = Known("ones", _all(_is_all_ones), ("bool", "int"))
 TRUE, FALSE = Known("true", _all(lambda v: v), ("bool",)), Known("false", _all(np.logical_not), ("bool",))
 
 
-both = partial(form, commutes=True)  # an operator whose operands may change places
+both = partial(form, commutes=True)  # a commutative operator
 add, multiply = partial(both, "add"), partial(both, "multiply")
 subtract, negative, invert = partial(form, "subtract"), partial(form, "negative"), partial(form, "logical_not")
 
-# -- results that are computed -----------------------------------------------------------------------------
+# -- computed results --------------------------------------------------------------------------------------
 
 
 def _filled(value: int) -> Callable[[Match], Const | None]:
     """A constant of the node's type."""
 
     def result(match: Match) -> Const | None:
-        (found,) = match.node.types
-        sizes = [d for d in found.shape if isinstance(d, int)]
-        if len(sizes) < found.rank or np.prod(sizes, dtype=float) > LARGEST:
+        (type_,) = match.node.types
+        sizes = [d for d in type_.shape if isinstance(d, int)]
+        if len(sizes) < type_.rank or np.prod(sizes, dtype=float) > LARGEST:
             return None
-        return Const(np.full(sizes, value, found.dtype.numpy))
+        return Const(np.full(sizes, value, type_.dtype.numpy))
 
     return result
 
 
 def is_unstretched(kept: Type, dropped: Type) -> bool:
-    """Is an operand of type `kept` sure not to be stretched by one of type `dropped`, whatever the run-time sizes?"""
+    """Does broadcasting against type `dropped` leave type `kept` as it is, whatever the run-time sizes?"""
     if dropped.rank > kept.rank:
         return False
     last = kept.shape[kept.rank - dropped.rank :]
@@ -74,7 +74,7 @@ def is_unstretched(kept: Type, dropped: Type) -> bool:
 
 
 def _chosen(name: str) -> Callable[[Match], Output | None]:
-    """One operand of `where`, if the other and the condition have no say in its shape."""
+    """One operand of `where`, if neither the other nor the condition broadcasts it."""
 
     def result(match: Match) -> Output | None:
         kept = match[name]
@@ -98,7 +98,7 @@ def _constants(op: str, combine: Callable[[Any, Any], Any]) -> Callable[[Match],
     return result
 
 
-# What holds exactly as written in the first dtype holds exactly in the second.
+# (from, to): every value of the first dtype is exact in the second.
 _LOSSLESS = {("bool", "i32"), ("bool", "i64"), ("bool", "f32"), ("bool", "f64")} | {
     ("i32", "i64"),
     ("i32", "f64"),
@@ -128,7 +128,7 @@ def _transpose(match: Match) -> Output | None:
 
 
 def _same_type(match: Match) -> Output | None:
-    """The first operand, if its type is static and the node's: then nothing is rearranged and nothing can fault."""
+    """The first operand, if its type is static and equals the node's: nothing is rearranged, nothing can fault."""
     first = match.node.inputs[0]
     return first if match.node.types[0].is_static and len(match.node.inputs) == 1 else None
 
@@ -172,7 +172,7 @@ def _dim(match: Match) -> Const | None:
 _OPPOSITE = {"equal": "not_equal", "less": "greater_equal", "less_equal": "greater"}
 _NOT: list[Row] = []
 for _a, _b in ((a, b) for pair in _OPPOSITE.items() for a, b in (pair, pair[::-1])):
-    # Of floats neither x < y nor x >= y may hold, but one of x == y and x != y always does.
+    # For a nan neither x < y nor x >= y holds, but one of x == y and x != y always does.
     _left, _right = (X, Y) if "equal" in (_a, _b) else (N, M)
     _NOT.append((f"not {_a}", invert(form(_a, _left, _right)), form(_b, _left, _right)))
 
@@ -224,7 +224,7 @@ ROWS: list[Row] = [
     ("x ^ x", form("bitwise_xor", X, X), _filled(0)),
     ("x << 0", form("bitwise_left_shift", N, ZERO), N),
     ("x >> 0", form("bitwise_right_shift", N, ZERO), N),
-    # Comparisons: a float may be nan, and is then not equal to itself
+    # Comparisons: a nan is not equal to itself
     ("x == x", form("equal", BITS, BITS), _filled(1)),
     ("x != x", form("not_equal", BITS, BITS), _filled(0)),
     ("x <= x", form("less_equal", BITS, BITS), _filled(1)),

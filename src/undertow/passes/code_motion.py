@@ -1,9 +1,10 @@
 """Loop-invariant code motion: moves operators on hoisted values outward, to run once per entry or once per run.
 
-Only an operator that cannot fault or act moves, and only where firings cannot become more, whatever the input. So it
-must be sure to fire below each entry: it stands in the body, not in a branch, of the one graph by which its group is
-entered. (For shared values: of a graph that main is sure to run.) And results must take the place of as many values
-that then nobody else needs: one more to hand over and read costs more than the operator, where nothing recurs.
+Only an operator that can neither fault nor act moves, and only where no input can make the number of firings grow. So
+it must be certain to fire below each entry: it stands in the body, not in a branch, of the one graph through which its
+group is entered. (For shared values: of a graph that main is certain to run.) And the moved results must replace at
+least as many values that nothing else then needs: where nothing recurs, handing over and reading one more value costs
+more than the operator.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type
 
-_Key = Hashable  # of a value: what main shares by its number, a node of some graph by that and its number
+_Key = Hashable  # of a value: the index of what main shares, or the graph and number of a node
 
 
 def move_operators(library: Library) -> tuple[Library, Counter[str]]:
     """The library with operators on hoisted values moved to the entries, and those on shared values to main."""
     count: Counter[str] = Counter()
-    # Callees first: what moves next to an entry may stand in a recursion itself, and move on.
+    # Callees first: an operator moved next to an entry may stand in an outer recursion, and move on.
     for component in callees_first(library):
         group = library.functions[component[0]].group
         if group and any(_has_candidate(library.functions[name]) for name in component):
@@ -56,21 +57,21 @@ def _can_move(graph: FunctionGraph, node: Node, phase: int) -> bool:
 def _candidates(
     graph: FunctionGraph, keys: dict[Port, _Key], places: Collection[dict[_Key, Type]]
 ) -> Iterator[tuple[int, list[_Key]]]:
-    """The operators that could move, with what they work on: values that have keys alone. Their results get some too.
+    """The operators all of whose operands are constants or have keys, with those keys. Their results get keys, too.
 
-    `places` has the types that values with keys have, for each place where the operators would stand.
+    `places`: for each place that the operators would move to, the types of the keyed values there.
     """
     phases = node_phases(graph) if keys else []
     for number, node in enumerate(graph.nodes) if keys else ():
         ports = [operand for operand in node.inputs if isinstance(operand, Port)]
         if not ports or not all(port in keys for port in ports) or not _can_move(graph, node, phases[number]):
             continue
-        found = [
+        moved_types = [
             _still_fits(node, [t[keys[o]] if isinstance(o, Port) else o.type for o in node.inputs]) for t in places
         ]
-        if None not in found:
+        if None not in moved_types:
             keys[Port(number)] = graph.name, number
-            for types, type_ in zip(places, found, strict=True):
+            for types, type_ in zip(places, moved_types, strict=True):
                 assert type_ is not None
                 types[graph.name, number] = type_
             yield number, [keys[port] for port in ports]
@@ -87,7 +88,7 @@ def _uses(graph: FunctionGraph) -> Counter[Port]:
 
 
 def _still_fits(node: Node, operands: Sequence[Type]) -> Type | None:
-    """The type of a node's output where it would stand, if the users of the one that it has accept that."""
+    """The type of a node's output on these operands, if the users of its present type accept it."""
     try:
         type_ = find(node.op).type(operands, node.attrs)[0]
     except UndertowError:
@@ -96,9 +97,9 @@ def _still_fits(node: Node, operands: Sequence[Type]) -> Type | None:
 
 
 def _worth_moving(candidates: dict[_Key, list[_Key]], uses: Mapping[_Key, int]) -> set[_Key]:
-    """Those of the operators, given by their results with their operands, that do not make more values to be read.
+    """The candidates (result -> operands) whose move does not increase the number of values to be read.
 
-    Operators that share operands are taken together if they can be, else one by one.
+    Operators that share operands move together if that pays, else one by one.
     """
     users: dict[_Key, list[_Key]] = {}
     for result, operands in candidates.items():
@@ -137,12 +138,12 @@ def _as_moved(node: Node, name: str, inputs: tuple[Operand, ...], type_: Type, r
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Move:
-    """What moves out of a graph, in order, and which of it is then hoisted."""
+    """The nodes that move out of a graph."""
 
     target: FunctionGraph
-    nodes: list[int]
-    given: list[int]  # those of the nodes whose results are still needed inside
-    types: dict[tuple[str, int], dict[_Key, Type]]  # by calling graph and call: the types that values have there
+    nodes: list[int]  # in order
+    hoisted: list[int]  # those of the nodes whose results are still needed inside
+    types: dict[tuple[str, int], dict[_Key, Type]]  # of values at each entry, by calling graph and call
 
 
 def _entries(library: Library, group: str) -> Iterator[tuple[FunctionGraph, int, str]]:
@@ -185,7 +186,7 @@ def _move_to_entries(library: Library, group: str) -> tuple[Library, int]:
 def _choose(library: Library, target: FunctionGraph, entries: list[tuple[FunctionGraph, int, str]]) -> _Move:
     group = [graph for graph in library.functions.values() if graph.group == target.group]
     uses = {graph.name: _uses(graph) for graph in group}
-    total: dict[_Key, int] = {}  # uses of what is hoisted
+    total: dict[_Key, int] = {}  # uses of hoisted values
     types: dict[tuple[str, int], dict[_Key, Type]] = {(graph.name, number): {} for graph, number, _ in entries}
     keys: dict[Port, _Key] = {}
     for end in range(target.hoisted, 0, -1):
@@ -200,12 +201,12 @@ def _choose(library: Library, target: FunctionGraph, entries: list[tuple[Functio
     chosen = _worth_moving(candidates, total)
     moved = [number for number in range(len(target.nodes)) if (target.name, number) in chosen]
     inside = Counter(key for result in chosen for key in candidates[result])
-    given = [k for k in moved if total[target.name, k] > inside[target.name, k]]
-    return _Move(target, moved, given, types)
+    hoisted = [k for k in moved if total[target.name, k] > inside[target.name, k]]
+    return _Move(target, moved, hoisted, types)
 
 
 def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGraph:
-    """A graph of the group with new hoisted parameters, or one that enters it with what moves before its calls."""
+    """A graph of the group with the new hoisted parameters, or a caller with the moved nodes before its calls."""
     copy = Copy(graph)
     is_inside, is_target = graph.group == move.target.group, graph is move.target
     start = graph.regions[0].starts[0].node
@@ -213,7 +214,7 @@ def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGrap
         copy.add(number)
     made: list[int] = []
     if is_inside:
-        for index, number in enumerate(move.given, len(graph.params)):
+        for index, number in enumerate(move.hoisted, len(graph.params)):
             node = move.target.nodes[number]
             made.append(copy.draft.add(param_node(0, index, node.name, node.types[0], node.span)))
             if is_target:
@@ -230,7 +231,7 @@ def _rebuild(graph: FunctionGraph, move: _Move, calls: set[int]) -> FunctionGrap
 
 
 def _put_before(copy: Copy, number: int, move: _Move) -> None:
-    """What moves, where a call enters the group; then the call, which hands over the results."""
+    """Write the moved nodes, then the call that enters the group and hands over their results."""
     call, draft = copy.graph.nodes[number], copy.draft
     region = copy.place(call.region)
     values: dict[Port, Operand] = {
@@ -243,8 +244,8 @@ def _put_before(copy: Copy, number: int, move: _Move) -> None:
         made = _as_moved(node, f"{call.name}.{node.name}", inputs, types[move.target.name, at], region)
         values[Port(at)] = Port(draft.add(draft.triggered(made, copy.phases[number], waits=True)))
     new = copy.add(number)
-    given = tuple(values[Port(at)] for at in move.given)
-    draft.nodes[new] = replace(draft.nodes[new], inputs=(*draft.nodes[new].inputs, *given))
+    results = tuple(values[Port(at)] for at in move.hoisted)
+    draft.nodes[new] = replace(draft.nodes[new], inputs=(*draft.nodes[new].inputs, *results))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def _put_before(copy: Copy, number: int, move: _Move) -> None:
 
 
 def _certain(library: Library) -> list[FunctionGraph]:
-    """The graphs that every run runs: those that main, or another such graph, enters in its body."""
+    """The graphs that every run enters: from the body, not a branch, of main or of another certain graph."""
 
     def entered(name: str) -> Iterator[str]:
         graph = library.functions[name]
@@ -281,7 +282,7 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
                 total[node.attrs.integer("index")] += uses[name][Port(number)]
     types: dict[_Key, Type] = {index: main.type_of(port) for index, port in enumerate(main.shared)}
     candidates: dict[_Key, list[_Key]] = {}
-    nodes: dict[_Key, tuple[FunctionGraph, int, list[_Key | Const]]] = {}  # and what they work on
+    nodes: dict[_Key, tuple[FunctionGraph, int, list[_Key | Const]]] = {}  # with operands
     for graph in _certain(library) if main.shared else ():
         keys: dict[Port, _Key] = {
             Port(k): node.attrs.integer("index") for k, node in enumerate(graph.nodes) if node.op == "shared"
@@ -299,7 +300,7 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
         copy.add(number)
     shared = [copy.ports[port] for port in main.shared]
     values: dict[_Key, Port] = dict(enumerate(shared))
-    became: dict[str, dict[int, int]] = {}  # by graph: node -> number of the shared value that it is now
+    became: dict[str, dict[int, int]] = {}  # by graph: node -> index of the shared value that replaces it
     for key, (graph, number, works_on) in nodes.items():
         if key in chosen:
             ports = tuple(x if isinstance(x, Const) else values[x] for x in works_on)
@@ -316,7 +317,7 @@ def _move_to_main(library: Library) -> tuple[Library, int]:
 
 
 def _read_instead(graph: FunctionGraph, became: dict[int, int]) -> FunctionGraph:
-    """The graph with some nodes reading what main has computed; what nobody reads any more, `dead` removes."""
+    """The graph with some nodes replaced by reads of shared values; `dead` removes their unused operands."""
     start = graph.regions[0].starts[0]
     nodes = list(graph.nodes)
     for number, index in became.items():

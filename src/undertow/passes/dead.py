@@ -1,15 +1,16 @@
 """Dead-code elimination: removes unused nodes, branches, arguments, results, loop variables and functions.
 
 One fixpoint over the library marks what is live, from the results of main and the operators that act on the world. An
-argument that only serves to compute itself in recursive calls is never marked. What is left is renumbered.
+argument that recursive calls only use to compute itself is never marked. What is live is renumbered.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 
+from undertow.ir.budget import paced
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
@@ -19,7 +20,7 @@ from undertow.ops.op import CATALOGUE
 
 
 def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counter[str]]:
-    """The library without what is not needed, and counts of what went. `effects=False`: effects are not needed."""
+    """The library without dead code, and counts of what was removed. `effects=False`: unused effects are dead, too."""
     live = _Liveness(library, effects)
     live.run()
     count: Counter[str] = Counter()
@@ -29,12 +30,12 @@ def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counte
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What is needed
+# Liveness
 
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """What is needed of one graph."""
+    """What is live in one graph."""
 
     graph: FunctionGraph
     ports: set[Port] = field(default_factory=set)
@@ -45,7 +46,7 @@ class _Body:
     visits: list[list[tuple[_Body, Node]]] = field(default_factory=list)  # of each phase: the nodes that begin it
     resumes: dict[tuple[int, int], int] = field(default_factory=dict)  # (call, phase) -> its resume
     is_entered: bool = False
-    kept_params: list[list[int]] = field(default_factory=list)  # of each phase, when all is marked
+    kept_params: list[list[int]] = field(default_factory=list)  # of each phase; set by `finish`
     kept_results: list[list[int]] = field(default_factory=list)
     shared: set[int] = field(default_factory=set)  # of main
     kept_shared: list[int] = field(default_factory=list)
@@ -127,8 +128,7 @@ class _Liveness:
         return None if kept else 0
 
     def drain(self) -> None:
-        while self.todo:
-            body, port = self.todo.popleft()
+        for body, port in paced(self.waiting()):
             node = body.graph.nodes[port.node]
             self.need_node(body, port.node)
             if node.op == "param":
@@ -143,6 +143,10 @@ class _Liveness:
                 index = node.attrs.integer("index")
                 self.main.shared.add(index)
                 self.need(self.main, self.main.graph.shared[index])
+
+    def waiting(self) -> Iterator[tuple[_Body, Port]]:
+        while self.todo:
+            yield self.todo.popleft()
 
     def need(self, body: _Body, operand: Operand) -> None:
         if isinstance(operand, Port) and operand not in body.ports:
@@ -170,7 +174,7 @@ class _Liveness:
                 self.need(body, operand)
 
     def need_all(self, body: _Body, node: Node) -> None:
-        """A tangent: what its copy of the callee will need is known when there is one, so all is kept till then."""
+        """Keep everything a tangent node uses: what its tangent copy will need is unknown until `extend` writes it."""
         target = self.target(body, node)
         for index in range(len(target.graph.params)):
             self.need_param(target, 0, index)
@@ -198,17 +202,17 @@ class _Liveness:
                 self.need_node(body, before)
         if node.op == "tangent":
             self.need_all(body, node)
-        handed, given = arguments(node), target.given(body, node)
+        operands, count = arguments(node), target.given(body, node)
         for at, index in list(target.params):
-            if at == phase and index < given:
-                self.need(body, handed[index])
+            if at == phase and index < count:
+                self.need(body, operands[index])
 
     def need_entry(self, body: _Body, index: int) -> None:
-        """What entries are given, as what is collected belongs to it."""
+        """The hoisted parameter that a collect adds to the cotangent of."""
         self.need_param(body, 0, len(body.graph.params) - body.graph.hoisted + index)
 
     def need_gradient(self, body: _Body, node: Node) -> None:
-        """A gradient leads from results of its call to arguments of it."""
+        """A gradient needs its cotangents and the results that they belong to."""
         target = self.target(body, node)
         for operand in node.inputs:
             self.need(body, operand)
@@ -217,7 +221,7 @@ class _Liveness:
             self.need(body, Port(link_of(node), index))
 
     def enter(self, body: _Body) -> None:
-        """A body that runs: its effects happen, and a loop's predicate is asked."""
+        """A body that runs: its effects are live, and so is a loop's predicate."""
         if body.is_entered:
             return
         body.is_entered = True
@@ -230,8 +234,8 @@ class _Liveness:
                     self.need_node(body, number)
 
     def need_param(self, body: _Body, phase: int, index: int) -> None:
-        """A parameter, and with that of a loop variable its next value; a hoisted one in all graphs of its group."""
-        end = len(body.graph.params) - index  # counted from the end, it is the same in all of them
+        """A parameter, and for a loop variable its next value; a hoisted one in all graphs of its group."""
+        end = len(body.graph.params) - index  # counted from the end, the same in the whole group
         if phase == 0 and end <= body.graph.hoisted:
             for other in self.groups[body.graph.group]:
                 self.mark_param(other, 0, len(other.graph.params) - end)
@@ -256,12 +260,12 @@ class _Liveness:
 
 
 def acts(op: str) -> bool:
-    """Does an operator act on the world? One that nobody knows might."""
+    """Does an operator act on the world? An unknown one might."""
     return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What is left
+# Rebuilding
 
 
 def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph:
@@ -281,20 +285,20 @@ def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph
             count["dead node"] += 1
             continue
         elif node.op == "tangent":
-            pass  # nothing of its callee is gone
+            pass  # `need_all` kept every parameter and result of its callee
         elif node.op in ENTERING:
-            target, phase, handed = live.target(body, node), phase_of(node), arguments(node)
+            target, phase, operands = live.target(body, node), phase_of(node), arguments(node)
             outputs = target.kept_results[phase]
             if node.op == "loop":
                 outputs = [index - 1 for index in outputs[1:]]
-            link = node.inputs[: len(node.inputs) - len(handed)]
-            given = target.given(body, node)
-            inputs = (*link, *(handed[index] for index in target.kept_params[phase] if index < given))
+            link = node.inputs[: len(node.inputs) - len(operands)]
+            handed = target.given(body, node)
+            inputs = (*link, *(operands[index] for index in target.kept_params[phase] if index < handed))
             node = replace(node, inputs=inputs, types=tuple(node.types[index] for index in outputs))
         elif node.op == "gradient":
             target, belongs = live.target(body, node), gradient_arguments(node)
             wanted = dict.fromkeys(belongs[k] for k in outputs if Port(number, k) in body.ports)
-            outputs = [k for k in outputs if belongs[k] in wanted]  # numbers and rows stay together
+            outputs = [k for k in outputs if belongs[k] in wanted]  # the indices and rows of a sparse one stay together
             sparse = tuple(target.kept_params[0].index(k) for k in sparse_of(node) if k in wanted)
             attrs = node.attrs.without("sparse") | {
                 "given": tuple(target.kept_results[0].index(k) for k in node.attrs.integers("given")),
@@ -314,7 +318,7 @@ def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph
     phases: list[Phase] = []
     for phase, visit in enumerate(graph.phases):
         kept = body.kept_results[phase]
-        if graph.kind != "loop":  # where they are variables, and counted as such
+        if graph.kind != "loop":  # a loop's results are its variables, counted above
             count["dead result"] += len(visit.results) - len(kept)
         params = tuple(copy.ports[Port(visit.params[index])].node for index in body.kept_params[phase])
         phases.append(Phase(params, tuple(copy.ports[visit.results[index]] for index in kept)))

@@ -5,11 +5,11 @@ k `return` nodes under one site number; each parameter becomes a `merge` over it
 Enter/Next/Exit and Fan/Gather in the same way. What is hoisted becomes one `hoist` node at each call that makes an
 entry, and in each body that uses it a `hoist_read` over all of these. Nothing in the result depends on data.
 
-A later phase of a call or map visits the same frames: its nodes have the same site, and say which phase they are of.
-Nothing new makes lanes then, so `fan_start` takes their number from the first phase, and each `fan` waits for it.
+A later phase of a call or map visits the same frames: its nodes have the same site, and carry their phase. It makes no
+new lanes, so `fan_start` takes their number from the first phase, and each `fan` waits for it.
 
-Only what main can reach is flattened, and of each function only the phases that some site visits. The library is
-taken to be valid (`ir.spec`); what a user can get wrong by declaring without defining is checked here.
+Only what main can reach is flattened, and of each function only the phases that some site visits. The library must be
+valid (`ir.spec`), except that functions may be declared but not defined: that is checked here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from undertow.errors import GraphError
+from undertow.ir import budget
 from undertow.ir.graph import (
     EMPTY,
     Attrs,
@@ -32,14 +33,17 @@ from undertow.ir.graph import (
     Site,
     StaticGraph,
 )
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import BODIES, COLLECTED, ENTERING, ENTERS, SOURCES
 from undertow.ir.walk import arguments, link_of, node_phases, phase_attr, phase_of, port_regions
 from undertow.types import CTL, Type, i64
 
+_BATCH = 256  # nodes that are paid for at once
+
 
 def flatten(library: Library, name: str = "") -> StaticGraph:
-    """The static graph of a library; `name` is what it is called, by default as its main function."""
+    """The static graph of a library, called `name`, or like its main function."""
+    budget.start_step("flatten")
     return _Flattener(library).run(name or library.main)
 
 
@@ -114,10 +118,10 @@ def _target(library: Library, graph: FunctionGraph, node: Node) -> tuple[str, in
 
 
 class _StaticNode:
-    """A node of the static graph in the making: as `like`, a node of the library, but for what is said.
+    """A node of the static graph that is still being wired: a copy of `like`, a node of the library, with changes.
 
     `ir.draft` writes nodes after what they use. Here a merge stands before the calls that it takes arguments from, so
-    inputs name nodes that have no number yet, and are added as sites are found.
+    inputs refer to nodes that have no number yet, and are added as sites are found.
     """
 
     __slots__ = ("attrs", "body", "controls", "inputs", "name", "number", "op", "region", "span", "types")
@@ -136,7 +140,7 @@ class _StaticNode:
     ) -> None:
         self.op, self.body, self.attrs, self.span = op, body, attrs, like.span
         self.inputs, self.controls = list(inputs), list(controls)
-        self.name = name or like.name  # within its body, as the region
+        self.name = name or like.name  # unique within the body; `region` counts within the body, too
         self.region = like.region if region is None else region
         self.types = like.types if types is None else types
         self.number = -1
@@ -152,9 +156,9 @@ class _Body:
     """One body in the static graph: a function, or a loop or map at its one site."""
 
     graph: FunctionGraph
-    key: str  # what the library calls it
-    name: str  # unique
-    visited: int  # how many phases: the first ones
+    key: str  # its name in the library
+    name: str  # its name in the static graph, unique
+    visited: int  # number of phases that are visited
     phases: list[int]  # for each node, the last phase that it waits for
     above: _Body | None = None  # the body that a loop or map stands in, and where
     parent: int | None = None
@@ -162,11 +166,11 @@ class _Body:
     regions: list[Region] = field(default_factory=list)
     places: list[int] = field(default_factory=list)  # region -> static region, or -1 if it is not visited
     branches: dict[tuple[Port, int], tuple[int, int]] = field(default_factory=dict)
-    own: dict[int, _StaticNode] = field(default_factory=dict)  # nodes for nodes of the library, by their number
+    own: dict[int, _StaticNode] = field(default_factory=dict)  # library node number -> its static node
     ports: dict[Port, _Source] = field(default_factory=dict)
     pivots: dict[tuple[int, int], _Wire] = field(default_factory=dict)  # by region and phase
     sites: dict[int, tuple[int, _Body]] = field(default_factory=dict)  # of each call and map
-    exits: list[_StaticNode] = field(default_factory=list)  # of a loop: to be wired to the variables' last values
+    exits: list[_StaticNode] = field(default_factory=list)  # of a loop, not wired to its variables yet
 
     def is_visited(self, node: int) -> bool:
         return self.phases[node] < self.visited
@@ -174,7 +178,7 @@ class _Body:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Visit:
-    """A loop, or one phase of a call or map, on its way into the graph."""
+    """A loop, or one phase of a call or map, that is being wired."""
 
     body: _Body
     number: int  # of the call, loop, map or resume
@@ -183,11 +187,11 @@ class _Visit:
     arguments: tuple[Operand, ...]
     start: _StaticNode
     gate: _Gate
-    attrs: dict[str, int]  # of all nodes: the site, and the phase if it is not the first
+    attrs: dict[str, int]  # of all its nodes: the site, and the phase if it is not the first
 
 
 def _merged(first: Iterable[_Wire], then: Iterable[_Wire]) -> list[_Wire]:
-    """Both, each wire once."""
+    """All wires, without duplicates."""
     return list(dict.fromkeys((*first, *then)))
 
 
@@ -206,10 +210,10 @@ class _Flattener:
         self.functions: dict[str, _Body] = {}
         self.bodies: list[_Body] = []
         self.order: list[_StaticNode] = []  # placed nodes, in the order of the static graph
-        self.sites: list[tuple[Site, _Body]] = []  # and what it enters
+        self.sites: list[tuple[Site, _Body]] = []  # each with the body that it enters
         self.results: list[tuple[_StaticNode, _Body, Port]] = []  # Return nodes and the result that each waits for
-        self.hoists: dict[tuple[str, int], list[_Source]] = {}  # what entries are given, by group and index
-        self.reads: list[tuple[_StaticNode, str, int]] = []  # who reads it; without a group: what main shares
+        self.hoists: dict[tuple[str, int], list[_Source]] = {}  # (group, index) -> the Hoist nodes of its entries
+        self.reads: list[tuple[_StaticNode, str, int]] = []  # (read, group, index); group "" is what main shares
         self.names = Names()
         self.region_count = 0
 
@@ -219,14 +223,14 @@ class _Flattener:
         while todo < len(self.bodies):
             self.wire(self.bodies[todo])
             todo += 1
-        for made, body, port in self.results:
-            made.inputs.append(body.ports[port])
-        for made, group, index in self.reads:
-            made.inputs += self.hoists[group, index] if group else [main.ports[main.graph.shared[index]]]
-        for number, made in enumerate(self.order):
-            made.number = number
+        for static, body, port in self.results:
+            static.inputs.append(body.ports[port])
+        for static, group, index in self.reads:
+            static.inputs += self.hoists[group, index] if group else [main.ports[main.graph.shared[index]]]
+        for number, static in enumerate(self.order):
+            static.number = number
         return StaticGraph(
-            nodes=tuple(self.freeze(made) for made in self.order),
+            nodes=tuple(self.freeze(static) for static in budget.paced(self.order)),
             regions=tuple(region for body in self.bodies for region in self.freeze_regions(body)),
             name=name,
             sites=tuple(replace(site, callee=callee.places[0]) for site, callee in self.sites),
@@ -259,9 +263,9 @@ class _Flattener:
         return self.functions[name]
 
     def inner(self, kind: str, body: _Body, node: Node) -> _Body:
-        """The body of a loop or map. It has one site, so a second one that names the same graph gets a copy."""
+        """The body of a loop or map. It has one site, so a second node that names the same graph gets a copy."""
         name = node.attrs.text("body")
-        around: _Body | None = body if name in self.names else None  # a first use need not look around
+        around: _Body | None = body if name in self.names else None  # a first use cannot contain itself
         while around is not None:
             if around.key == name:
                 raise GraphError(f"{body.name}/{node.name}: the {kind} {name} contains itself", node.span)
@@ -272,7 +276,7 @@ class _Flattener:
         return inner
 
     def read_entry(self, body: _Body) -> None:
-        """A hoist_read for each hoisted parameter that the body uses: others would fire for nothing."""
+        """A hoist_read for each hoisted parameter that the body uses; the others would fire for nothing."""
         graph = body.graph
         if not graph.hoisted:
             return
@@ -283,13 +287,13 @@ class _Flattener:
             used.update(node.controls)
         for index, param in enumerate(graph.params[len(graph.params) - graph.hoisted :]):
             if Port(param) in used:
-                made = _StaticNode("hoist_read", body, graph.nodes[param], controls=[body.pivots[0, 0]])
-                body.own[param] = made
-                body.ports[Port(param)] = made, 0
-                self.reads.append((made, graph.group, index))
+                static = _StaticNode("hoist_read", body, graph.nodes[param], controls=[body.pivots[0, 0]])
+                body.own[param] = static
+                body.ports[Port(param)] = static, 0
+                self.reads.append((static, graph.group, index))
 
     def reserve(self, body: _Body, number: int, is_main: bool = False) -> _Wire:
-        """The made that stands for a node of the library, which may not have been reached yet; its first output."""
+        """The first output of the static node for a library node, which may not have been reached yet."""
         if number not in body.own:
             node = body.graph.nodes[number]
             op, attrs = node.op, node.attrs
@@ -301,10 +305,10 @@ class _Flattener:
             body.own[number] = self.stand_in(body, number, _StaticNode(op, body, node, attrs=attrs))
         return body.own[number], 0
 
-    def stand_in(self, body: _Body, number: int, made: _StaticNode) -> _StaticNode:
-        """What gives the values of a node of the library from now on."""
-        body.ports.update({Port(number, index): (made, index) for index in range(len(made.types))})
-        return made
+    def stand_in(self, body: _Body, number: int, static: _StaticNode) -> _StaticNode:
+        """Let a static node give the values of a library node."""
+        body.ports.update({Port(number, index): (static, index) for index in range(len(static.types))})
+        return static
 
     def wire(self, body: _Body) -> None:
         """Put a body into the graph."""
@@ -319,7 +323,10 @@ class _Flattener:
         for number, region in enumerate(body.regions):
             if region.kind == "branch":
                 self.find_pivots(body, number, region)
+        budget.pay(len(body.graph.nodes) % _BATCH)
         for number, node in enumerate(body.graph.nodes):
+            if not number % _BATCH and number:
+                budget.pay(_BATCH)
             if not body.is_visited(number):
                 continue
             if node.op in SOURCES:
@@ -330,8 +337,8 @@ class _Flattener:
             elif node.op == "loop":
                 self.wire_loop(body, number, node)
             elif node.op == "shared":
-                made = _StaticNode("hoist_read", body, node, controls=self.controls(body, node))
-                self.reads.append((self.place(self.stand_in(body, number, made)), "", node.attrs.integer("index")))
+                static = _StaticNode("hoist_read", body, node, controls=self.controls(body, node))
+                self.reads.append((self.place(self.stand_in(body, number, static)), "", node.attrs.integer("index")))
             elif node.op in COLLECTED:
                 self.wire_collected(body, number, node)
             else:
@@ -344,15 +351,15 @@ class _Flattener:
         assert region.pred is not None and region.parent is not None
         for port in region.starts:
             if body.is_visited(port.node):
-                made, _ = self.reserve(body, port.node)
+                static, _ = self.reserve(body, port.node)
                 phase = body.phases[port.node]
-                body.pivots[number, phase] = made, port.index
+                body.pivots[number, phase] = static, port.index
                 for side, other in enumerate(body.branches[region.pred, region.parent]):
                     if other >= 0:
-                        body.pivots.setdefault((other, phase), (made, side))
+                        body.pivots.setdefault((other, phase), (static, side))
 
     def pivot(self, body: _Body, region: int, node: int | None = None) -> _Wire:
-        """The pivot of a region in the phase that `node` waits for, made if it is not there."""
+        """The pivot of a region in the phase that `node` waits for; it is written where it is missing."""
         phase = 0 if node is None else body.phases[node]
         path: list[int] = []
         while (region, phase) not in body.pivots:
@@ -364,7 +371,7 @@ class _Flattener:
             inner = path.pop()
             pred = body.regions[inner].pred
             assert pred is not None
-            name = "start.if" if region == 0 else f"{body.regions[region].name}/start.if"
+            name = in_scope("start.if", body.regions, region)
             like = Node("switch", (), (CTL, CTL), name, region, span=body.graph.nodes[pred.node].span)
             switch = self.place(_StaticNode("switch", body, like, [body.ports[pred], body.pivots[region, phase]]))
             for side, number in enumerate(body.branches[pred, region]):
@@ -375,28 +382,28 @@ class _Flattener:
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
-    def place(self, made: _StaticNode) -> _StaticNode:
-        self.order.append(made)
-        return made
+    def place(self, static: _StaticNode) -> _StaticNode:
+        self.order.append(static)
+        return static
 
     def source(self, body: _Body, operand: Operand) -> _Source:
         return operand if isinstance(operand, Const) else body.ports[operand]
 
     def controls(self, body: _Body, node: Node) -> list[_Wire]:
-        """The control edges of a node. An invariant that is now a constant is there whenever its body's pivot is."""
-        found: list[_Wire] = []
+        """The control edges of a node. An invariant that became a constant is present when its body's pivot is."""
+        wires: list[_Wire] = []
         for port in node.controls:
             source = body.ports[port]
-            found.append(self.pivot(body, 0) if isinstance(source, Const) else source)
-        return _merged(found, ())
+            wires.append(self.pivot(body, 0) if isinstance(source, Const) else source)
+        return _merged(wires, ())
 
     def wire_plain(self, body: _Body, number: int, node: Node) -> None:
-        made, _ = self.reserve(body, number)
-        made.inputs = [self.source(body, operand) for operand in node.inputs]
-        made.controls = self.controls(body, node)
-        if not made.controls and all(isinstance(source, Const) for source in made.inputs):
-            made.controls = [self.pivot(body, node.region, number)]
-        self.place(made)
+        static, _ = self.reserve(body, number)
+        static.inputs = [self.source(body, operand) for operand in node.inputs]
+        static.controls = self.controls(body, node)
+        if not static.controls and all(isinstance(source, Const) for source in static.inputs):
+            static.controls = [self.pivot(body, node.region, number)]
+        self.place(static)
 
     def site(self, kind: str, body: _Body, node: Node, callee: _Body) -> int:
         site = Site(kind, f"{body.name}/{node.name}", body.places[node.region], -1, node.span)
@@ -412,27 +419,27 @@ class _Flattener:
         if is_early or isinstance(source, Const):
             controls = _merged((pivot,), controls)
         formal, attrs = visit.callee.graph.nodes[param], Attrs(index=index, **visit.attrs)
-        made = _StaticNode(op, body, node, [source], controls, attrs, f"{node.name}.{formal.name}", formal.types)
-        return self.place(made), 0
+        static = _StaticNode(op, body, node, [source], controls, attrs, f"{node.name}.{formal.name}", formal.types)
+        return self.place(static), 0
 
     def begin(self, op: str, body: _Body, number: int, node: Node, **attrs: int) -> tuple[_StaticNode, _Gate]:
         """The start token of a site: created under the pivot of the region that the site stands in."""
         gate = self.pivot(body, node.region, number), self.controls(body, node)
         controls = _merged((gate[0],), gate[1])
-        made = _StaticNode(op, body, node, (), controls, Attrs(**attrs), f"{node.name}.start", (CTL, CTL))
-        return self.place(made), gate
+        static = _StaticNode(op, body, node, (), controls, Attrs(**attrs), f"{node.name}.start", (CTL, CTL))
+        return self.place(static), gate
 
     def pop(self, op: str, body: _Body, number: int, node: Node, start: _StaticNode, **attrs: int) -> list[_StaticNode]:
         """The nodes that bring the results back under the shorter tag: return, exit or gather."""
-        made: list[_StaticNode] = []
+        back: list[_StaticNode] = []
         for index, type in enumerate(node.types):
             name = node.name if len(node.types) == 1 else f"{node.name}.{index}"
-            made.append(_StaticNode(op, body, node, (), [(start, 1)], Attrs(index=index, **attrs), name, (type,)))
-            body.ports[Port(number, index)] = self.place(made[-1]), 0
-        return made
+            back.append(_StaticNode(op, body, node, (), [(start, 1)], Attrs(index=index, **attrs), name, (type,)))
+            body.ports[Port(number, index)] = self.place(back[-1]), 0
+        return back
 
     def wire_visit(self, body: _Body, number: int, node: Node) -> None:
-        """A call or map, or a later phase of one: the start token, what goes in, and the way back."""
+        """A call or map, or a later phase of one: the start token, the arguments and the results."""
         phase = phase_of(node)
         if node.op == "resume":
             site, callee = body.sites[link_of(node)]
@@ -455,7 +462,7 @@ class _Flattener:
         self.results += zip(back, [callee] * len(back), callee.graph.phases[phase].results, strict=True)
 
     def hand_to_function(self, visit: _Visit) -> None:
-        """One Call node for each argument, into the merge of its parameter; Hoist for what belongs to the entry."""
+        """One Call node for each argument, into the merge of its parameter; one Hoist for each that the entry keeps."""
         callee, graph = visit.callee, visit.callee.graph
         callee.pivots[0, visit.phase][0].inputs.append((visit.start, 0))
         params = graph.phases[visit.phase].params
@@ -482,16 +489,16 @@ class _Flattener:
         else:
             count = lanes.pivots[0, 0][0], 1
             start.inputs.append(count)
-            visit = replace(visit, gate=(visit.gate[0], [count, *visit.gate[1]]))  # no lanes, no elements
+            visit = replace(visit, gate=(visit.gate[0], [count, *visit.gate[1]]))  # without lanes, no elements
         for index, (operand, param) in enumerate(zip(visit.arguments[:mapped], params, strict=False)):
             lanes.ports[Port(param)] = self.push("fan", visit, operand, param, index)
 
     def wire_collected(self, body: _Body, number: int, node: Node) -> None:
-        """What was collected below the entry that a call made."""
+        """The sum of what was collected below the entry that a call made."""
         attrs = Attrs(site=body.sites[link_of(node)][0], index=node.attrs.integer("index"))
         value = self.source(body, node.inputs[1])
-        made = _StaticNode(node.op, body, node, [value], self.controls(body, node), attrs)
-        self.place(self.stand_in(body, number, made))
+        static = _StaticNode(node.op, body, node, [value], self.controls(body, node), attrs)
+        self.place(self.stand_in(body, number, static))
 
     def wire_loop(self, body: _Body, number: int, node: Node) -> None:
         loop = self.inner("loop", body, node)
@@ -532,8 +539,8 @@ class _Flattener:
         def back(param: int, source: _Source) -> None:
             node = graph.nodes[param]
             name, attrs = f"{loop.regions[then].name}/{node.name}.next", Attrs(site=loop.site)
-            made = _StaticNode("next", loop, node, [source], attrs=attrs, name=name, region=then)
-            loop.own[param].inputs.append((self.place(made), 0))
+            static = _StaticNode("next", loop, node, [source], attrs=attrs, name=name, region=then)
+            loop.own[param].inputs.append((self.place(static), 0))
 
         for param, exit in zip(graph.params, loop.exits, strict=False):
             exit.inputs.append((switch(Port(param)), 1))
@@ -543,7 +550,7 @@ class _Flattener:
 
     def lend(self, body: _Body, inner: _Body, operands: Sequence[Operand], params: Sequence[int]) -> None:
         """Hand invariants to a loop or map: a constant as itself, anything else read from the parent's frame."""
-        # Predicates and results are named by ports, so there even a constant needs a node.
+        # Predicates and results must be ports: a constant used as one needs a node.
         named = {region.pred for region in inner.regions}
         named.update(port for phase in inner.graph.phases for port in phase.results)
         for operand, param in zip(operands, params, strict=False):  # hoisted ones are not handed over
@@ -551,18 +558,18 @@ class _Flattener:
             if isinstance(source, Const) and Port(param) not in named:
                 inner.ports[Port(param)] = source
                 continue
-            made = _StaticNode("outer", inner, formal, [source], [inner.pivots[0, 0]], Attrs(site=inner.site))
-            inner.own[param] = made
-            inner.ports[Port(param)] = made, 0
+            static = _StaticNode("outer", inner, formal, [source], [inner.pivots[0, 0]], Attrs(site=inner.site))
+            inner.own[param] = static
+            inner.ports[Port(param)] = static, 0
 
     # -- the end -------------------------------------------------------------------------------------------
 
-    def freeze(self, made: _StaticNode) -> Node:
-        body = made.body
-        inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in made.inputs)
-        controls = tuple(Port(other.number, index) for other, index in made.controls)
-        name, region = self.names.fresh(f"{body.name}/{made.name}"), body.places[made.region]
-        return Node(made.op, inputs, made.types, name, region, made.attrs, controls, made.span)
+    def freeze(self, static: _StaticNode) -> Node:
+        body = static.body
+        inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in static.inputs)
+        controls = tuple(Port(other.number, index) for other, index in static.controls)
+        name, region = self.names.fresh(f"{body.name}/{static.name}"), body.places[static.region]
+        return Node(static.op, inputs, static.types, name, region, static.attrs, controls, static.span)
 
     def freeze_port(self, source: _Source) -> Port:
         assert not isinstance(source, Const), "a result that is a constant"
@@ -570,16 +577,16 @@ class _Flattener:
 
     def freeze_regions(self, body: _Body) -> list[Region]:
         starts: dict[int, dict[int, Port]] = {}
-        for (number, phase), (made, index) in body.pivots.items():
-            starts.setdefault(number, {})[phase] = Port(made.number, index)
+        for (number, phase), (static, index) in body.pivots.items():
+            starts.setdefault(number, {})[phase] = Port(static.number, index)
         regions: list[Region] = []
         for number, region in enumerate(body.regions):
             if body.places[number] < 0:
                 continue
-            parent, pred, found = body.parent, None, starts.get(number, {})
+            parent, pred, by_phase = body.parent, None, starts.get(number, {})
             if region.kind == "branch":
                 assert region.parent is not None and region.pred is not None
                 parent, pred = body.places[region.parent], self.freeze_port(body.ports[region.pred])
-            pivots = tuple(found[phase] for phase in sorted(found))
+            pivots = tuple(by_phase[phase] for phase in sorted(by_phase))
             regions.append(Region(region.kind, region.name, parent, pred, region.side, pivots))
         return regions

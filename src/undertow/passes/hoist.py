@@ -1,10 +1,10 @@
 """Hoist: arguments that every recursive call passes on unchanged are passed once, to the entry, and read from there.
 
-Such an argument belongs to the *entry*, the activation that entered a set of mutually recursive graphs from outside;
-`invariants` finds them. If all entries are given one constant, that stands in its place; if all are given one value
-of the run, the argument is gone altogether and main *shares* the value; otherwise it becomes a hoisted parameter.
-Operators on such values alone follow them (`code_motion`). Activations, and the values that they compute, stay the
-same, and there are never more firings. A graph whose arguments all change is left as it is.
+The argument then belongs to the *entry*, the activation that entered a set of mutually recursive graphs from outside
+(found by `invariants`). If all entries are given the same constant, that replaces it; if all are given the same value
+of the run, main *shares* that value; otherwise it becomes a hoisted parameter. Operators on such values alone follow
+them (`code_motion`). Activations, and the values that they compute, stay the same; firings never increase. A graph
+whose arguments all change is left as it is.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = hoist(parse('''
@@ -62,7 +62,7 @@ def hoist(library: Library) -> tuple[Library, Report]:
         return library, Report({}, before, before, "hoist")
     made, count = _hoist_arguments(library)
     if count:
-        made, dead = remove_dead(made)  # the Switches that only brought arguments to recursive calls
+        made, dead = remove_dead(made)  # Switches that only led arguments to recursive calls
         made, moved = move_operators(made)
         count += dead + moved
         if moved:
@@ -72,7 +72,7 @@ def hoist(library: Library) -> tuple[Library, Report]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What becomes of arguments
+# Decisions
 
 
 @dataclass(slots=True, eq=False)
@@ -80,9 +80,9 @@ class _Change:
     """What becomes of the parameters of one graph."""
 
     group: str = ""
-    values: dict[int, Const | int] = field(default_factory=dict)  # the constant, or the number of what main shares
-    hoisted: list[int] = field(default_factory=list)  # the others that are no longer handed on, in order
-    kept: list[int] = field(default_factory=list)  # those that calls from the same group hand over
+    values: dict[int, Const | int] = field(default_factory=dict)  # a constant, or the index of a shared value
+    hoisted: list[int] = field(default_factory=list)  # read from the entry, in order
+    kept: list[int] = field(default_factory=list)  # still handed over by calls within the group
 
 
 def _hoist_arguments(library: Library) -> tuple[Library, Counter[str]]:
@@ -117,7 +117,7 @@ def _decide(
         param = graph.params[index]
         value = known.value(first, Port(param))
         if isinstance(value, Const) and value.type != graph.nodes[param].types[0]:
-            value = None  # its type is narrower than what the graphs were made for
+            value = None  # its type is narrower than the one the graphs were written for
         if isinstance(value, Port):
             shared.setdefault(value, len(shared))
         kind = {Const: "constant argument", Port: "shared argument"}.get(type(value), "hoisted argument")
@@ -130,11 +130,11 @@ def _decide(
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The graphs without them
+# Rebuilding
 
 
 def _rebuild(graph: FunctionGraph, changes: dict[str, _Change], shared: list[Port]) -> FunctionGraph:
-    """A graph with its parameters in their new order, and with what it calls given just what that takes now."""
+    """A graph with its remaining parameters, whose calls hand over just what the callees still take."""
     own = changes[graph.name]
     copy = Copy(graph)
     start = graph.regions[0].starts[0].node
@@ -161,7 +161,7 @@ def _rebuild(graph: FunctionGraph, changes: dict[str, _Change], shared: list[Por
 
 
 def _stand_in(param: Node, value: Const | int, start: Port) -> Node:
-    """What stands where a parameter was: a constant, which `simplify` puts into its users, or a value of the run."""
+    """What replaces a parameter: a constant, which `simplify` propagates to its users, or a shared value."""
     if isinstance(value, Const):
         return replace(param, op="identity", inputs=(value,), attrs=Attrs(), controls=(start,))
     return replace(param, op="shared", attrs=Attrs(index=value), controls=(start,))

@@ -1,8 +1,7 @@
 """Inline calls of functions that are not recursive: small ones everywhere, others where they are called once.
 
-Callees come before callers, so what is inlined has its own calls inlined already. Sizes are bounded: that of a callee,
-and that of the whole library, whatever the calls double up to. An inlined call is no activation any more, so
-`simplify` inlines only when asked.
+Callees come first, so what is inlined has its own calls inlined already. The size of a callee is bounded, and so is
+the growth of the whole library. An inlined call is no longer an activation, so `simplify` inlines only when asked.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ GROWTH = 1000  # nodes that a library may gain on top of doubling
 
 
 def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
-    """The library with calls inlined where that is small; functions that nobody calls any more stay, for `dead`."""
+    """The library with calls inlined; functions that nobody calls any more are left to `dead`."""
     graphs = dict(library.functions)
     order = callees_first(library)
     recursive = {name for group in order for name in group if len(group) > 1 or name in entered_by(graphs[name])}
@@ -31,9 +30,9 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
         for name in group:
             graph, inlined = graphs[name], dict[int, FunctionGraph]()
             pivots = {port for region in graph.regions for port in region.starts}
-            kept = _linked(graph)
+            linked = _linked(graph)
             for number, node in enumerate(graph.nodes):
-                callee = graphs[node.attrs.text("callee")] if node.op == "call" and number not in kept else None
+                callee = graphs[node.attrs.text("callee")] if node.op == "call" and number not in linked else None
                 if callee is None or callee.name in recursive or not _is_plain(graph, pivots, node, callee):
                     continue
                 if calls[callee.name] > 1:  # copied, not moved
@@ -50,14 +49,14 @@ def inline_calls(library: Library) -> tuple[Library, Counter[str]]:
 
 
 def _linked(graph: FunctionGraph) -> set[int]:
-    """Calls that other nodes refer to: one that is resumed, or differentiated, has to be there."""
+    """Calls that other nodes refer to, such as `resume` and `gradient`: these must stay calls."""
     links = (node.inputs[0] for node in graph.nodes if node.op in LINKED)
     return {link.node for link in links if isinstance(link, Port)}
 
 
 def _is_plain(graph: FunctionGraph, pivots: set[Port], node: Node, callee: FunctionGraph) -> bool:
-    """Can a call be replaced by the body? Not with several phases, an entry, order of its own, or types that change;
-    nor where its forward values are not to be kept.
+    """Can a call be replaced by the body? Not with several phases, an entry, control edges, a checkpoint, or types
+    that differ from the callee's.
     """
     return (
         len(callee.phases) == 1
@@ -81,14 +80,14 @@ def _replace_calls(graph: FunctionGraph, inlined: dict[int, FunctionGraph]) -> F
 
 
 def _put_body(outer: Copy, number: int, callee: FunctionGraph) -> None:
-    """Put a body where a call was: arguments for parameters, the pivot of the place for its start."""
+    """Put a body where a call was: arguments replace parameters, the pivot of the call's region replaces its start."""
     call, draft = outer.graph.nodes[number], outer.draft
     region = outer.place(call.region)
     pivot = draft.make_pivot(region, outer.phases[number])
     inner = Copy(callee, draft, region, call.name.replace("/", ".") + ".")
     inner.ports[callee.regions[0].starts[0]] = pivot
     for param, operand in zip(callee.params, call.inputs, strict=True):
-        if isinstance(operand, Const):  # a predicate or result must be a port; where it need not be, `rewrite` sees it
+        if isinstance(operand, Const):  # a predicate or result must be a port; elsewhere `rewrite` removes the identity
             name = f"{call.name}.{callee.nodes[param].name}"
             gate = Node("identity", (operand,), (operand.type,), name, region, controls=(pivot,), span=call.span)
             inner.ports[Port(param)] = Port(draft.add(gate))

@@ -1,12 +1,12 @@
 """Finds parameters that every call of a recursion passes on unchanged, and values that are constant during a run.
 
 A *cycle* is a strongly connected component of the graph of bodies: functions, and the loops and maps on the way from
-one to another. A *class* of a cycle is one parameter of each of its graphs, such that whatever enters one graph of the
-cycle from another hands on its own member: all activations below one entry have the same value there. (So a class has a
-member in every graph: a graph without one would have to hand on something else.)
+one to another. A *class* of a cycle is one parameter of each of its graphs, such that every call within the cycle hands
+on the caller's member as the callee's: all activations below one entry have the same value there. (So a class has a
+member in every graph: one without a member would have nothing to hand on.)
 
 A value is *run-wide* if it is a constant, or stands in the body of main, or comes from there through invariants of
-loops and maps and through parameters that have one and the same such value wherever they are given.
+loops and maps and through parameters that every caller gives the same run-wide value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cycle:
     """Graphs that are recursive together, and their classes, each with the index of its parameter in every graph."""
 
     graphs: tuple[str, ...]  # in the order of the library
-    inside: frozenset[str]  # the same
+    inside: frozenset[str]  # the same, as a set
     classes: tuple[Mapping[str, int], ...]
 
 
@@ -36,7 +36,7 @@ class Body:
 
     graph: FunctionGraph
     entering: list[tuple[Node, str]] = field(default_factory=list)  # calls, loops and maps, and what they enter
-    origins: dict[Port, Operand] = field(default_factory=dict)  # where it is not the port itself
+    origins: dict[Port, Operand] = field(default_factory=dict)  # only of ports that are not their own origin
 
     def __post_init__(self) -> None:
         pivots = {port for region in self.graph.regions for port in region.starts}
@@ -50,20 +50,20 @@ class Body:
                 self.entering.append((node, node.attrs.text(ENTERS[node.op])))
 
     def origin(self, operand: Operand) -> Operand:
-        """What a value was before it was handed into branches."""
+        """What a value was before Switches led it into branches."""
         return self.origins.get(operand, operand) if isinstance(operand, Port) else operand
 
     def param(self, operand: Operand) -> int | None:
-        """The index of the parameter of the first phase that a value is; None if it is something else."""
-        found = self.origin(operand)
-        if isinstance(found, Const):
+        """The index of the first-phase parameter that a value originates from; None if it is something else."""
+        source = self.origin(operand)
+        if isinstance(source, Const):
             return None
-        node = self.graph.nodes[found.node]
+        node = self.graph.nodes[source.node]
         return node.attrs.integer("index") if node.op == "param" and phase_of(node) == 0 else None
 
 
 class Invariants:
-    """What holds for a library: its cycles, callees first, and where its parameters have run-wide values."""
+    """The cycles of a library, callees first, and the parameters that have run-wide values."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -84,7 +84,7 @@ class Invariants:
     # -- cycles --------------------------------------------------------------------------------------------
 
     def entries(self, cycle: Cycle) -> Iterator[tuple[str, Node, str]]:
-        """What enters a cycle from outside: (graph, call, what it calls)."""
+        """The calls that enter a cycle from outside: (caller, call, callee)."""
         for target in cycle.graphs:
             for name, node in self.visits[target]:
                 if name not in cycle.inside:
@@ -99,7 +99,7 @@ class Invariants:
             if name in inside or node.op != "call"
         ]
         if not calls or not all(name in inside for name, _, _ in calls):
-            return None  # not recursive, or a loop or map of it is entered from outside, where only a call may enter
+            return None  # not recursive, or entered from outside through a loop or map instead of a call
         names = sorted(component, key=self._order.__getitem__)
         return Cycle(tuple(names), inside, tuple(self._classes(names, calls)))
 
@@ -109,17 +109,17 @@ class Invariants:
         bad: list[Param] = []
         for name, node, target in calls:
             for index in self._candidates(target):
-                given = self.bodies[name].param(node.inputs[index])
-                if given is not None and (name, given) in good:
-                    feeds.setdefault((name, given), []).append((target, index))
+                source_index = self.bodies[name].param(node.inputs[index])
+                if source_index is not None and (name, source_index) in good:
+                    feeds.setdefault((name, source_index), []).append((target, index))
                 else:
                     bad.append((target, index))
         while bad:
-            found = bad.pop()
-            if found in good:
-                good.remove(found)
-                bad += feeds.get(found, ())
-        # What is left is fed only by what is left. Two of one graph in one class would be two values in one place.
+            param = bad.pop()
+            if param in good:
+                good.remove(param)
+                bad += feeds.get(param, ())
+        # Good parameters are now fed only by good ones. Two of one graph in one class would be two values in one place.
         linked: dict[Param, list[Param]] = {param: [] for param in good}
         for source, targets in feeds.items():
             for target_param in targets:
@@ -139,19 +139,19 @@ class Invariants:
     # -- the run -------------------------------------------------------------------------------------------
 
     def value(self, name: str, operand: Operand) -> Operand | None:
-        """The constant, or the value of main's body, that a value in a graph is in the whole run."""
+        """The run-wide value that a value in a graph has: a constant, or a port in the body of main."""
         body = self.bodies[name]
-        found = body.origin(operand)
-        if isinstance(found, Const):
-            return found
+        source = body.origin(operand)
+        if isinstance(source, Const):
+            return source
         if body is self.main:
-            is_body = self.main.graph.nodes[found.node].region == 0 and self.main_phases[found.node] == 0
-            return found if is_body else None
-        index = body.param(found)
+            is_body = self.main.graph.nodes[source.node].region == 0 and self.main_phases[source.node] == 0
+            return source if is_body else None
+        index = body.param(source)
         return None if index is None else self._values.get((name, index))
 
     def _find_run_wide(self) -> None:
-        """The run-wide values of parameters: callers first, so what a graph hands on is known."""
+        """Find the run-wide values of parameters, callers first: what a caller hands on is then known."""
         cycles = {name: cycle for cycle in self.cycles for name in cycle.graphs}
         for component in reversed(self.components):
             cycle = cycles.get(component[0])
@@ -168,7 +168,7 @@ class Invariants:
                     if value is not None:
                         self._values[name, index] = value
 
-    def _common(self, given: Iterator[tuple[str, Operand]]) -> Operand | None:
-        """The run-wide value that all of these are."""
-        values = {self.value(name, operand) for name, operand in given}
+    def _common(self, arguments: Iterator[tuple[str, Operand]]) -> Operand | None:
+        """The run-wide value that all of these (graph, operand) have in common."""
+        values = {self.value(name, operand) for name, operand in arguments}
         return values.pop() if len(values) == 1 else None

@@ -1,7 +1,7 @@
-"""The lattice of constant propagation: unknown, then one value, then what varies.
+"""The lattice of constant propagation: unknown, one constant, varies.
 
-It is optimistic, since recursive calls hand on what they were given: a variable is unknown until something gives it a
-value, has that value while everything gives the same one, and varies otherwise.
+It is optimistic, since recursive calls hand on what they were given: a variable is unknown until some source has a
+value, has that value while all sources agree, and varies otherwise.
 
 >>> propagate({("x",): [1, ("y",)], ("y",): [("x",)], ("z",): [("y",), 2]})
 {('x',): 1, ('y',): 1, ('z',): VARIES}
@@ -16,7 +16,7 @@ from undertow.ir.walk import fixpoint
 
 
 class Varies:
-    """What has no one value."""
+    """The bottom of the lattice: not one value."""
 
     def __repr__(self) -> str:
         return "VARIES"
@@ -26,11 +26,11 @@ VARIES = Varies()
 
 
 def propagate(sources: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
-    """The value of each variable that has one, or varies, by what it is given: values, and (tuples) other variables."""
+    """The value, or VARIES, of each variable with a known source. Sources are values, or other variables (tuples)."""
     known: dict[Any, Any] = {}
     users: dict[Any, list[Any]] = {}
-    for variable, given in sources.items():
-        for source in given:
+    for variable, listed in sources.items():
+        for source in listed:
             if isinstance(source, tuple):
                 users.setdefault(source, []).append(variable)
 

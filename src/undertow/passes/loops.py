@@ -49,8 +49,8 @@ from undertow.ir.walk import reachable
 def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
     """The library with calls for the loops of the named graphs, and for those inside these loops.
 
-    A loop graph becomes a function of its own name. If a loop elsewhere still enters it, it stays beside that function,
-    which is then called `name.calls`. Loops in the body of a map are those of the map's graph, to be named itself.
+    A loop graph becomes a function of the same name. If a loop elsewhere still enters it, both stay, and the function
+    is called `name.calls`. Loops in the body of a map belong to the map's graph: name that graph to turn them.
     """
     graphs, chosen = library.functions, set(names)
     turned = _bodies(graphs, chosen)
@@ -72,7 +72,7 @@ def loops_to_calls(library: Library, names: Iterable[str]) -> Library:
 def _bodies(
     graphs: Mapping[str, FunctionGraph], names: Iterable[str], unfollowed: Container[str] = frozenset()
 ) -> set[str]:
-    """The loop graphs that the loops of some graphs enter, and that the loops of those enter in turn."""
+    """The loop graphs that are entered from some graphs, directly or from other loops."""
 
     def entered(name: str) -> list[str]:
         return [node.attrs.text("body") for node in graphs[name].nodes if node.op == "loop"]
@@ -82,7 +82,7 @@ def _bodies(
 
 
 def _call_loops(graph: FunctionGraph, callees: Mapping[str, str]) -> FunctionGraph:
-    """A graph with its loops replaced by calls of what their bodies become; nothing else moves."""
+    """A graph with its loops replaced by calls of the functions that they became; nothing else moves."""
     nodes = tuple(_call(node, callees) if node.op == "loop" else node for node in graph.nodes)
     return replace(graph, nodes=nodes)
 
@@ -131,7 +131,7 @@ def _as_function(loop: FunctionGraph, name: str) -> FunctionGraph:
 
 
 def _true_side(copy: Copy, pred: Port) -> int:
-    """Where the loop goes on; a body without variables may have no such branch yet."""
+    """The branch where the loop goes on; a body without variables may have none yet."""
     sides = copy.branches.get((copy.graph.results[0], 0))
     if sides is not None:
         return copy.place(sides[0])

@@ -1,9 +1,9 @@
 """Constant propagation across phases: an argument that every resume passes as the same constant becomes that constant.
 
-The cotangent of a loss is 1 where it is asked for, and additions hand it on as it is: so in all activations that only
-add to the loss it is 1, and what the way back makes of it and of forward values alone can be computed on the way there.
+The cotangent of a loss is 1, and additions pass it on unchanged: so it is 1 in all activations that only add to the
+loss, and what the backward phase computes from it and forward values alone can be computed in the forward phase.
 
-Lanes of a map are given rows: an array of equal rows is one constant for them.
+The lanes of a map are given the rows of an array: if all rows are equal, that row is the constant.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, count = propagate_constants(parse('''
@@ -41,7 +41,7 @@ Param = tuple[str, int, int]  # graph, phase, index
 
 
 def propagate_constants(library: Library) -> tuple[Library, Counter[str]]:
-    """The library with constants where arguments of later phases are always the same, and how many these are."""
+    """The library with constants for the arguments of later phases that are always the same, and their number."""
     known = propagate(_arguments(library))
     constants = {param: value for param, value in known.items() if isinstance(value, Const)}
     if not constants:
@@ -51,34 +51,34 @@ def propagate_constants(library: Library) -> tuple[Library, Counter[str]]:
 
 
 def _arguments(library: Library) -> dict[Param, list[Const | Varies | Param]]:
-    """What every parameter of a later phase is given: a constant, another such parameter, or something else."""
-    given: dict[Param, list[Const | Varies | Param]] = {}
+    """The arguments of every parameter of a later phase: a constant, another such parameter, or VARIES."""
+    sources: dict[Param, list[Const | Varies | Param]] = {}
     for name, graph in library.functions.items():
         used = {x for node in graph.nodes for x in node.inputs}
         for phase, visit in enumerate(graph.phases[1:], 1):
             for index, param in enumerate(visit.params):
                 if graph.nodes[param].types[0] != CTL and Port(param) in used:
-                    given[name, phase, index] = []
+                    sources[name, phase, index] = []
     for name, graph in library.functions.items():
         for node in graph.nodes:
             if node.op != "resume":
                 continue
             target, phase, is_map = target_of(graph, node), phase_of(node), graph.nodes[link_of(node)].op == "map"
             for index, operand in enumerate(node.inputs[1:]):
-                if (target, phase, index) in given:
+                if (target, phase, index) in sources:
                     param = library.functions[target].phases[phase].params[index]
                     type_ = library.functions[target].nodes[param].types[0]
                     source = _source(name, graph, _row(graph, operand) if is_map else operand, type_)
-                    given[target, phase, index].append(source)
-    return given
+                    sources[target, phase, index].append(source)
+    return sources
 
 
 def _row(graph: FunctionGraph, operand: Operand) -> Operand | None:
-    """What every lane of a map is given of an array, if that is the same for all."""
+    """The row of an array that every lane of a map is given, if all rows are known to be the same."""
     operand = origin(graph, operand)
     if isinstance(operand, Const):
         rows = operand.value
-        return Const(rows[0]) if len(rows) > 0 and bool((rows == rows[:1]).all()) else None
+        return Const(rows[0]) if len(rows) > 0 and rows.tobytes() == rows[0].tobytes() * len(rows) else None
     node = graph.nodes[operand.node]
     if node.op != "broadcast_to":
         return None
@@ -105,14 +105,14 @@ def _source(name: str, graph: FunctionGraph, operand: Operand | None, type_: Typ
 
 
 def _with_constants(graph: FunctionGraph, constants: dict[Param, Const]) -> FunctionGraph:
-    """The graph with constants in place of parameters, which nobody needs any more."""
-    found = {
+    """The graph with constants in place of parameters, which stay, unused."""
+    replaced = {
         param: constants[graph.name, phase, index]
         for phase, visit in enumerate(graph.phases)
         for index, param in enumerate(visit.params)
         if (graph.name, phase, index) in constants
     }
-    if not found:
+    if not replaced:
         return graph
     copy = Copy(graph)
     params: dict[int, int] = {}
@@ -120,8 +120,8 @@ def _with_constants(graph: FunctionGraph, constants: dict[Param, Const]) -> Func
         new = copy.add(number)
         if node.op == "param":
             params[number] = new
-        if number in found:
-            stand_in = Node("identity", (found[number],), node.types, node.name, span=node.span)
+        if number in replaced:
+            stand_in = Node("identity", (replaced[number],), node.types, node.name, span=node.span)
             copy.ports[Port(number)] = Port(copy.draft.add(copy.draft.triggered(stand_in, phase_of(node))))
     phases = [
         replace(copy.phase(number), params=tuple(params[param] for param in visit.params))

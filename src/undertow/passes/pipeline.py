@@ -1,18 +1,18 @@
 """From captured libraries to what engines run: the passes, in one list, and when each applies. All are pure functions.
 
-MARKED: what only a graph of TensorFlow 1 has becomes what all libraries have.
+MARKED: the markers of a TensorFlow 1 graph become ordinary nodes.
 
 updates    an optimizer assigns a variable after the run has read it
-reads      a derivative by a variable becomes one by the tensors that read it
-outline    what a derivative goes through becomes a function, with a `gradient` beside its call
-unfetched  what acts on the world, but no fetch needs, goes
+reads      a derivative with respect to a variable becomes one with respect to the tensors that read it
+outline    the path of a derivative becomes a function, with a `gradient` beside its call
+unfetched  effects that no fetch needs are removed
 
 PASSES: the library becomes what an engine runs.
 
-simplify   what is known is computed now, what is computed twice is shared, what nobody needs goes
-extend     gradients become second visits to activations, tangents come beside the values
+simplify   constant folding, common subexpressions, algebraic identities, dead code
+extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
-hoist      what every recursive call hands on unchanged is read from the entry
+hoist      arguments that every recursive call hands on unchanged are read from the entry
 
 `flatten` comes last, and makes the static graph.
 """
@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from undertow.ir.budget import start_step
 from undertow.ir.graph import Library
 from undertow.passes.dead import acts, remove_dead
 from undertow.passes.derive.extend import extend
@@ -37,10 +38,11 @@ from undertow.passes.simplify import simplify
 
 
 def _propagate(library: Library) -> tuple[Library, Counter[str]]:
-    """Until nothing more becomes constant: what is constant now makes others so."""
+    """Propagate constants until none is found: each, once folded, may make others constant."""
     library, count = propagate_constants(library)
     total = Counter(count)
     while count:
+        start_step("constants")
         library, count = propagate_constants(simplify(library)[0])
         total += count
     return library, total
@@ -53,7 +55,8 @@ def _drop_unfetched(library: Library) -> tuple[Library, Counter[str]]:
 
 
 Pass = Callable[[Library], tuple[Library, Report | Counter[str]]]
-# A pass applies if all these words are true: what the library is made for, and which passes have changed something.
+# Name, pass, condition. A pass applies if all words of its condition hold: what the library is made for ("simple",
+# "entries"), and the names of passes that have changed something.
 Table = tuple[tuple[str, Pass, frozenset[str]], ...]
 ALWAYS: frozenset[str] = frozenset()
 
@@ -70,7 +73,7 @@ PASSES: Table = (
     ("simplify", simplify, frozenset({"simple", "extend"})),
     ("constants", _propagate, frozenset({"simple", "extend"})),
     ("hoist", hoist, frozenset({"simple", "entries"})),
-    ("simplify", simplify, frozenset({"hoist"})),  # constants have come where arguments were
+    ("simplify", simplify, frozenset({"hoist"})),  # hoisting has replaced arguments by constants
 )
 
 
@@ -91,7 +94,7 @@ class Step:
 
 
 def make_library(library: Library, takes_hoisted: bool = True, is_simple: bool = True) -> Library:
-    """What is captured, made ready for engines: for one that knows entries or not, simplified or not."""
+    """A captured library made ready for engines: with hoisting if the engine takes it, simplified if wanted."""
     *_, step = library_steps(library, takes_hoisted, is_simple)
     return step.after
 
@@ -103,7 +106,7 @@ def library_steps(library: Library, takes_hoisted: bool = True, is_simple: bool 
 
 
 def resolve_markers(library: Library) -> Library:
-    """What a graph of TensorFlow 1 was captured as, without markers, and without what no fetch needs."""
+    """The library of a TensorFlow 1 graph, without markers, and without what no fetch needs."""
     *_, step = _steps(library, MARKED, ALWAYS)
     return step.after
 
@@ -111,6 +114,7 @@ def resolve_markers(library: Library) -> Library:
 def _steps(library: Library, table: Table, words: frozenset[str]) -> Iterator[Step]:
     for name, apply, needed in table:
         if needed <= words:
+            start_step(name)
             before = library
             library, done = apply(before)
             words |= {name} if done else ALWAYS

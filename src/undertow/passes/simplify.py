@@ -1,8 +1,8 @@
 """Simplify a library: constant folding, common subexpressions, algebraic identities and dead code.
 
-The result gives the same values, bit for bit, and makes the same calls with at most the same firings. Only what
-nothing needs is gone, and with it its faults. No operator leaves its branch. Calls are not merged, and not inlined
-unless asked: activations are counted as in the source.
+The result gives the same values, bit for bit, and makes the same calls with no more firings. Only dead code is removed,
+and its faults with it. No operator leaves its branch. Calls are not merged, and not inlined unless asked: activations
+are counted as in the source.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = simplify(parse('''
@@ -31,6 +31,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from undertow.errors import Fault
+from undertow.ir.budget import check
 from undertow.ir.graph import Array, Attrs, Const, FunctionGraph, Library, Operand, Port
 from undertow.ir.pattern import ANY, LARGEST, Form, Match, Output, Row, Table, Var, form
 from undertow.ir.rewrite import Operators, rewrite
@@ -47,7 +48,7 @@ _ROUNDS = 4  # a second round finds little, a third almost nothing
 _MOST_READ = 1 << 20  # elements of constants that folding may look at
 
 # --------------------------------------------------------------------------------------------------------------
-# Control flow, and what can be computed now
+# Control flow and constant folding
 
 
 def _is_pure(op: str) -> bool:
@@ -76,6 +77,7 @@ def _fold(match: Match) -> tuple[Output, ...] | None:
         return None
     if sum(value.size for value in values) > _MOST_READ or not all(map(_is_small, node.types)):
         return None
+    check()  # what it computes may take longer than all else here
     try:
         with np.errstate(all="ignore"):
             results = find(node.op).eval([value[()] for value in values], node.attrs)
@@ -84,7 +86,7 @@ def _fold(match: Match) -> tuple[Output, ...] | None:
     arrays = [np.asarray(r, t.dtype.numpy) for r, t in zip(results, node.types, strict=True)]
     if any(type_of(array) != type for array, type in zip(arrays, node.types, strict=True)):
         return None
-    # Where nan or inf first appears, `check_finite` must find the operator that made it.
+    # An operator that turns finite operands into nan or inf stays: `check_finite` must find it.
     if not all(map(_is_finite, arrays)) and all(map(_is_finite, values)):
         return None
     return tuple(map(Const, arrays))
@@ -104,7 +106,7 @@ def _constant(match: Match) -> tuple[Operand, Operand] | None:
 
 
 def _merged_before(match: Match) -> tuple[Operand, Operand] | None:
-    """What a Merge of the same branch joined: the value on each side."""
+    """The operands of a Merge, if it joined the two sides of this Switch's predicate."""
     a, b = match["a"], match["b"]
     sides = match.draft.pairs[match["p"], match.node.region]
     homes = tuple(match.draft.home(port) for port in (a, b) if isinstance(port, Port))
@@ -139,7 +141,7 @@ SIMPLIFY = Table("simplify", [*CONTROL, *ALGEBRA.rows, ("constant", Form(ANY, No
 
 
 def simplify(library: Library, inline: bool = False) -> tuple[Library, Report]:
-    """The simplified library, and what was done. `inline`: calls too; activations are then not those of the source."""
+    """The simplified library, and a report. `inline`: also inline calls, so activations are no longer the source's."""
     before = size(library)
     total: Counter[str] = Counter()
     for step in (remove_dead, inline_calls, remove_dead) if inline else (remove_dead,):
@@ -161,7 +163,7 @@ def _rewrite_all(library: Library) -> tuple[Library, Counter[str]]:
     ops = {node.op for graph in library.functions.values() for node in graph.nodes}
     is_stateful = any(map(_is_stateful, ops))
     for name, graph in library.functions.items():
-        made, count = rewrite(graph, SIMPLIFY, OPERATORS, keeps_order=is_stateful)
+        simplified, count = rewrite(graph, SIMPLIFY, OPERATORS, keeps_order=is_stateful)
         total += count
-        functions[name] = made if count else graph
+        functions[name] = simplified if count else graph
     return Library(functions, library.main), total

@@ -1,14 +1,14 @@
-"""Chooses steps to defer, so that those of many waves run as one.
+"""Chooses steps to defer, so that the rows of many waves run as one table.
 
-*Held* steps: a side of a branch that makes no calls, where the other side does. Nobody needs its results before those
-calls come back, so it waits until the deepest wave has nobody left to call: the leaves of all levels of a tree run
-together. *Kept* steps: what leads to nothing but collects. Sums are complete when their entry is over, and until then
-these steps may come at any time; their operands are kept meanwhile. Steps *ahead* of their phase: what the next phase
-makes of values of this one alone, and what this one makes for the next. In the gradient of losses at every node that is
-all that each loss does to its own node. They too may come at any time before the next phase.
+*Held* steps: a side of a branch that makes no calls, where the other side does. Nothing needs its results before those
+calls come back, so it waits until the deepest wave makes no more calls: the leaves of all levels of a tree run
+together. *Kept* steps: those that only collects depend on. Sums are complete when their entry ends, and until then
+these steps may run at any time; their operands are kept meanwhile. Steps *ahead* of their phase: what the next phase
+computes from values of this one alone, and what this one computes for the next. With a loss at every node, that is
+everything the gradient of each loss does to its own node. These, too, may run at any time before the next phase.
 
-Only steps on arrays are worth it: numbers run in wide waves anyway. What acts on the world never waits; what can fail
-waits only where its tables do.
+Only steps on arrays are worth deferring: numbers run in wide waves anyway. Steps that act on the world are never
+deferred; steps that can fail are never kept.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from undertow.plan.plan import Branch, Collect, Item, Loop, Map, Op, Plan, Progr
 from undertow.plan.shapes import count_of
 from undertow.plan.walk import Place, items_of, places, reads, with_programs, writes
 
-_FEW = 4  # operators: to wait costs as much as two or three
+_FEW = 4  # operators: deferring costs as much as two or three
 _MOST = 128  # lanes: a table with so many does not wait
 _FEWEST = 8
 
 
 class _User(NamedTuple):
-    """Who reads what a node gives: a node of the same frame, or something else ("")."""
+    """A reader of a slot: a node of the same frame, or something else ("")."""
 
     node: str
     phase: int
 
 
-_ELSEWHERE = _User("", -1)  # another frame, at a time that is not known
+_ELSEWHERE = _User("", -1)  # another frame, at an unknown time
 _NOBODY: frozenset[_User] = frozenset()
 
 
 def defer(plan: Plan) -> Plan:
-    """The plan with the steps that may wait at the ends of straight runs."""
+    """The plan with steps that may wait moved to the ends of straight runs."""
     recursive = recursive_groups(plan)
     if not any(slot.type.shape for region in plan.regions if region.group in recursive for slot in region.slots):
         return plan
@@ -49,7 +49,7 @@ def defer(plan: Plan) -> Plan:
 
 
 def recursive_groups(plan: Plan) -> set[int]:
-    """The groups of bodies in a cycle of calls: elsewhere there is nothing to wait for."""
+    """The groups that call themselves: in others there is nothing to wait for."""
     return {group for group, entered in walk.entered_groups(plan).items() if group in entered}
 
 
@@ -61,8 +61,8 @@ class _PutOff:
         ]
         self.programs = {(region, number): program for region, number, program in places(plan)}
         self.is_static = [[slot.type.is_static for slot in region.slots] for region in plan.regions]
-        self.written: list[dict[int, int]] = []  # of each region's slots: in which phase
-        self.users: list[dict[int, set[_User]]] = []  # of each region's slots
+        self.written: list[dict[int, int]] = []  # by region: slot -> phase that writes it
+        self.users: list[dict[int, set[_User]]] = []  # by region: slot -> its readers
         self._find_users()
 
     def run(self) -> dict[Place, Program]:
@@ -83,7 +83,7 @@ class _PutOff:
     # -- held ----------------------------------------------------------------------------------------------
 
     def _held(self) -> Iterator[Place]:
-        """Sides of branches without calls whose other side has some, and everything inside them."""
+        """Sides of branches without calls whose other side makes calls, and all programs inside them."""
         blocks = blocking(self.plan)
         for region, _, program in places(self.plan):
             for stage in program.stages:
@@ -106,7 +106,7 @@ class _PutOff:
         return replace(stage, straight=(), deferred=steps, deferred_kind="held", wide=_MOST)
 
     def _is_worth_it(self, region: int, steps: Iterable[Straight]) -> bool:
-        """A product, or several operators of which some make arrays."""
+        """Is there a product, or are there several operators, some of which make arrays?"""
         ops = [step for step in steps if isinstance(step, Op)]
         products = [step for step in steps if isinstance(step, Collect) and step.kind == "product"]
         slots = self.plan.regions[region].slots
@@ -117,7 +117,7 @@ class _PutOff:
     # -- kept ----------------------------------------------------------------------------------------------
 
     def _keep(self, region: int, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-        """Move what only collects need to the end of the last stage that has some of it."""
+        """Move the steps that only collects need to the end of the last stage that has one."""
         deferred: set[str] = set()
         for stage in reversed(stages):
             for step in reversed(stage.straight):
@@ -136,8 +136,8 @@ class _PutOff:
         return tuple(left)
 
     def _wide(self, region: int, steps: Iterable[Straight]) -> int:
-        """How many lanes are enough: a sum of products is read and written once for each run, and what it is made of
-        is copied once for each row.
+        """Number of lanes from which deferring does not pay: it saves reading and writing a sum of products once per
+        wave, and costs copying the factors once per row.
         """
         wide = _FEWEST
         for step in steps:
@@ -153,20 +153,20 @@ class _PutOff:
     # -- ahead ---------------------------------------------------------------------------------------------
 
     def _go_ahead(self, at: Place) -> None:
-        """Move what the next phase makes of values of this one alone to the end of this one, to wait there."""
+        """Defer, at the end of this phase, the steps of the next that need only values of this one."""
         region, number = at
         after = (region, number + 1)
         phase = self.programs[at].phase
         if after not in self.programs or self.programs[after].phase != phase + 1:
-            return  # this is not the last visit in its phase, or there is no next phase
-        made: set[int] = set()  # slots that are there at the end of this phase
+            return  # not the last visit in its phase, or no next phase
+        computed: set[int] = set()  # slots that steps moved ahead compute
         ready: set[str] = set()
         for stage in self.programs[after].stages:
             for step in stage.straight:
-                if self._is_ready(region, step, phase, made):
+                if self._is_ready(region, step, phase, computed):
                     ready.add(_name(step))
-                    made.update(writes(step))
-        # Values that only these steps or the next phase use can wait with them.
+                    computed.update(writes(step))
+        # Steps of this phase whose results only these steps or the next phase use can wait with them.
         for stage in reversed(self.programs[at].stages):
             for step in reversed(stage.straight):
                 if (
@@ -197,15 +197,17 @@ class _PutOff:
         users = self._users_of(region, step) or {_ELSEWHERE}
         return all(user is not _ELSEWHERE and (user.node in ready or user.phase > phase) for user in users)
 
-    def _is_ready(self, region: int, step: Straight, phase: int, made: Set[int]) -> bool:
-        """Can it be done in that phase?"""
+    def _is_ready(self, region: int, step: Straight, phase: int, computed: Set[int]) -> bool:
+        """Are all operands of a step there at the end of `phase`?"""
         if not isinstance(step, (Op, Collect)) or not self._is_static(region, step):
             return False
         written = self.written[region]
-        return all(x < 0 or x in made or written.get(x, phase + 1) <= phase for x in reads(step))
+        return all(x < 0 or x in computed or written.get(x, phase + 1) <= phase for x in reads(step))
 
     def _trim(self, region: int, steps: list[tuple[Straight, bool]], phase: int, ready: set[str]) -> None:
-        """Leave what costs little beside what takes it, which only takes memory. And what that needs in this phase."""
+        """Take cheap final steps out of `ready`: deferring them only costs memory. Also the steps of this phase that
+        those need.
+        """
         for step, is_now in reversed(steps):
             is_worth = isinstance(step, Collect) or (isinstance(step, Op) and CATALOGUE[self._name(step)].is_costly)
             is_last = not any(user.node in ready for user in self._users_of(region, step))
@@ -216,7 +218,7 @@ class _PutOff:
     # -- steps ---------------------------------------------------------------------------------------------
 
     def _find_users(self) -> None:
-        """Who reads each slot, and in which phase it is written."""
+        """Find who reads each slot, and in which phase it is written."""
         plan = self.plan
         self.written = [{} for _ in plan.regions]
         self.users = [{} for _ in plan.regions]
@@ -262,7 +264,7 @@ class _PutOff:
         return isinstance(step, Op) and bool(CATALOGUE[self._name(step)].faults)
 
     def _is_static(self, region: int, step: Straight) -> bool:
-        """It does nothing but compute, on values of known size."""
+        """Does it only compute, on values of static size?"""
         if not self._is_pure(step):
             return False
         is_static = self.is_static[region]
@@ -273,7 +275,7 @@ class _PutOff:
 
 
 def _name(step: Straight) -> str:
-    """The node of an operator or collect; of others nothing that a set of names holds."""
+    """The node of an operator or collect; for others "~", which is no node's name."""
     return step.node if isinstance(step, (Op, Collect)) else "~"
 
 

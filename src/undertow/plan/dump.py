@@ -13,7 +13,7 @@ from undertow.plan.plan import NO_SLOT, Operand, Plan
 from undertow.plan.walk import going_on
 
 VERSION = 1
-# Words of the text: what has such a name is written in quotes.
+# Keywords of the text: a name that equals one is written in quotes.
 _WORDS = frozenset((
     "_", "ahead", "at", "below", "collect", "collected", "column", "count", "deferred", "drop", "else", "end", "enter",
     "entry", "for", "group", "last", "like", "next", "node", "of", "on", "or", "order", "over", "pass", "phase",
@@ -35,7 +35,7 @@ LEGEND = """\
 
 
 def dump(plan: Plan, legend: bool = True) -> str:
-    """The text of a plan; `parse` makes the same of it. Numbers of constants and kernels may differ."""
+    """The text of a plan; `parse` gives an equal plan, but for the numbering of constants and kernels."""
     lines = [f"plan {VERSION} {_name(plan.name)}"]
     if legend:
         lines += LEGEND.splitlines()
@@ -122,7 +122,7 @@ class _Printer:
             yield f"last={','.join(map(str, item.last))}"
 
     def default_node(self, item: data.Op | data.Collect) -> str:
-        """The name that a node has by its region and its first result."""
+        """The name that a node has if the text gives none: its region and first result."""
         first = item.outputs[0] if isinstance(item, data.Op) and item.outputs else NO_SLOT
         return f"{self.own.name}/{self.own.slots[first].name}" if first != NO_SLOT else ""
 

@@ -1,11 +1,11 @@
 """Fuses operators that run together in one pass over their lanes.
 
-The straight run of a stage is put into another order that suits its operands: what cannot be fused goes first, as far
-as possible, and then as many of the others as fit together, until nothing is left. What the host runs stays where it is
-between what comes before and after it. What nobody but a pass reads needs no column then.
+The straight run of a stage is reordered, within its dependences: operators that cannot be fused go first, as far as
+possible, then as many of the others as fit into one pass, until none is left. An operator that the host runs keeps its
+place among the others. A slot that only its pass reads needs no column.
 
-A pass works on rows of one width. In each lane a register is a row, or one element; where some instruction makes one
-element of a row, rows are short, and some lanes at a time are laid out as planes (core/include/undertow/fused.h).
+A pass works on rows of one width. In each lane a register is a row or one element; where an instruction reduces a row
+to one element, rows are short, and several lanes at a time are laid out as planes (core/include/undertow/fused.h).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from undertow.ir.budget import check, paced
 from undertow.ir.graph import EMPTY
 from undertow.plan import plan as data
 from undertow.plan.kernels import TraitsOf
@@ -31,23 +32,23 @@ _SHORT_ROWS = {"sum", "max", "min", "index", "scatter_add"}
 
 
 class _Role(NamedTuple):
-    """What an operator is to a pass: an instruction; or a part, spread or join, for which nothing is done."""
+    """How an operator takes part in a pass: as an instruction; or as a part, spread or join, which costs nothing."""
 
     kind: str
     width: int  # elements of the rows
-    kernel: int = -1  # of an instruction: the operator on each element, or the one that adds up
+    kernel: int = -1  # of an instruction: the operator on elements, or the one that folds a row
 
 
 _NONE = _Role("", 0)
 
 
 def fuse(plan: Plan, traits_of: TraitsOf) -> Plan:
-    """The plan with passes instead of the operators that they stand for."""
+    """The plan with passes in place of the operators that they fuse."""
     return _Fusing(plan, traits_of).run()
 
 
 class _Fusing:
-    """What all regions share: kernels, and how often slots are read."""
+    """What all regions need: kernels, and how often each slot is read."""
 
     def __init__(self, plan: Plan, traits_of: TraitsOf) -> None:
         self.plan = plan
@@ -69,15 +70,15 @@ class _Fusing:
         programs = [Program(p.phase, tuple([here.stage(stage) for stage in p.stages])) for p in region.programs]
         return region.with_programs(tuple(programs))
 
-    def adding(self, op: str, dtype: str) -> int:
-        """The kernel that adds up elements of a dtype; -1 where there is none."""
-        made = Kernel(op, EMPTY, ((dtype, 0), (dtype, 0)), ((dtype, 0),))
-        if made not in self.numbers:
-            if not self.traits_of(made).is_each:
+    def folding(self, op: str, dtype: str) -> int:
+        """The kernel that folds two elements of a dtype into one; -1 where there is none."""
+        kernel = Kernel(op, EMPTY, ((dtype, 0), (dtype, 0)), ((dtype, 0),))
+        if kernel not in self.numbers:
+            if not self.traits_of(kernel).is_each:
                 return -1
-            self.numbers[made] = len(self.kernels)
-            self.kernels.append(made)
-        return self.numbers[made]
+            self.numbers[kernel] = len(self.kernels)
+            self.kernels.append(kernel)
+        return self.numbers[kernel]
 
 
 class _InRegion:
@@ -100,7 +101,7 @@ class _InRegion:
         return replace(stage, straight=straight, deferred=deferred, ahead=ahead)
 
     def straight(self, items: Sequence[Straight]) -> tuple[Straight, ...]:
-        """Items between those that the host runs, each put together as far as they go."""
+        """A straight run, fused between the operators that the host runs."""
         if len(items) < 2:
             return tuple(items)
         out: list[Straight] = []
@@ -114,7 +115,7 @@ class _InRegion:
         return (*out, *_Segment(self, items[first:]).order())
 
     def role(self, item: Straight) -> _Role:
-        """What an item is to a pass."""
+        """How an item takes part in a pass; `_NONE` if it cannot."""
         if not isinstance(item, Op) or len(item.outputs) != 1 or not item.inputs:
             return _NONE
         kernel, traits = self.fusing.kernels[item.kernel], self.fusing.traits[item.kernel]
@@ -142,25 +143,25 @@ class _InRegion:
         return _NONE
 
     def short_row(self, item: Op, kernel: Kernel, count: int) -> _Role:
-        """A short row to one element, or an element of it; or the row with something added to one of them."""
+        """The role of a fold of a short row, of indexing into it, or of adding to one of its elements."""
         dtype, rank = kernel.inputs[0]
         if kernel.op in _FOLDS:
             if self.counts[item.outputs[0]] != 1 or kernel.outputs[0][0] != dtype or len(item.inputs) != 1:
                 return _NONE
-            adding = self.fusing.adding(_FOLDS[kernel.op], dtype)
-            return _NONE if adding < 0 else _Role("fold", count, adding)
+            folding = self.fusing.folding(_FOLDS[kernel.op], dtype)
+            return _NONE if folding < 0 else _Role("fold", count, folding)
         if rank != 1 or kernel.inputs[1] not in (("i32", 0), ("i64", 0)):
             return _NONE
         if kernel.op == "index":
             return _Role("pick", count, item.kernel) if len(item.inputs) == 2 else _NONE
         if len(item.inputs) != 3 or kernel.inputs[2][1] != 0:
             return _NONE
-        adding = self.fusing.adding("add", dtype)
+        adding = self.fusing.folding("add", dtype)
         return _NONE if adding < 0 else _Role("place", count, adding)
 
 
 class _Pass:
-    """A pass that is being made. A register is known by its number: of an input, or ~number of an instruction."""
+    """A pass under construction. A register is the number of an input, or ~number of an instruction."""
 
     def __init__(self, here: _InRegion) -> None:
         self.here = here
@@ -169,7 +170,7 @@ class _Pass:
         self.input_rows: list[bool] = []  # is it a row, or one element?
         self.instructions: list[tuple[_Role, int, list[int]]] = []
         self.instruction_rows: list[bool] = []
-        self.made: dict[int, int] = {}  # by slot: register
+        self.registers: dict[int, int] = {}  # slot -> register
         self.joined: set[int] = set()
         self.width = 1
 
@@ -181,7 +182,7 @@ class _Pass:
         return self.input_rows[register] if register >= 0 else self.instruction_rows[~register]
 
     def add(self, item: Op, role: _Role) -> bool:
-        """Take an operator; false where it does not fit."""
+        """Add an operator; False if it does not fit."""
         to, kind = item.outputs[0], role.kind
         if kind == "join":
             if len(item.inputs) + len(self.inputs) > MOST_INPUTS:
@@ -190,17 +191,18 @@ class _Pass:
                 self.use(x)
             self.joined.add(to)
         elif kind == "part":
-            self.made[to] = self.part(item)
+            self.registers[to] = self.part(item)
         elif kind == "spread":
-            self.made[to] = self.use(item.inputs[0])
+            self.registers[to] = self.use(item.inputs[0])
         else:
-            if kind != "each" and item.inputs[0] in self.made and not self.is_row(self.made[item.inputs[0]]):
+            first = self.registers.get(item.inputs[0])
+            if kind != "each" and first is not None and not self.is_row(first):
                 return False
             operands = [self.use(x) for x in item.inputs]
             is_row = kind == "place" or (
                 kind == "each" and (role.width > MOST_PLANES or any(map(self.is_row, operands)))
             )
-            self.made[to] = ~len(self.instructions)
+            self.registers[to] = ~len(self.instructions)
             self.instructions.append((role, to, operands))
             self.instruction_rows.append(is_row)
         self.ops.append((item, role))
@@ -214,7 +216,7 @@ class _Pass:
         if role.kind != "part":
             return False
         x = item.inputs[0]
-        return x in self.made and self.here.count(x) != self.here.counts[item.outputs[0]]
+        return x in self.registers and self.here.count(x) != self.here.counts[item.outputs[0]]
 
     def input(self, x: Operand, offset: int, count: int) -> int:
         key = x, offset, count
@@ -224,29 +226,29 @@ class _Pass:
         return self.inputs[key]
 
     def use(self, x: Operand) -> int:
-        return self.made[x] if x in self.made else self.input(x, 0, self.here.count(x))
+        return self.registers[x] if x in self.registers else self.input(x, 0, self.here.count(x))
 
     def part(self, item: Op) -> int:
         x = item.inputs[0]
-        if x in self.made:
-            return self.made[x]
+        if x in self.registers:
+            return self.registers[x]
         fusing = self.here.fusing
         at = part_at(fusing.kernels[item.kernel], fusing.plan.type_of(self.here.number, x))
         return self.input(x, at, self.here.counts[item.outputs[0]])
 
     def finish(self) -> list[Straight]:
-        """The pass, if it pays; before it, or instead of it, what runs alone."""
+        """The pass, if it pays, after the operators that must run alone; otherwise all operators."""
         inside = Counter(x for item, _ in self.ops for x in item.inputs)
         uses = self.here.uses
-        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside[to]}  # by others
+        wanted = {to for item, _ in self.ops if uses[to := item.outputs[0]] > inside[to]}  # outside the pass
         members: list[tuple[Op, _Role]] = []
         alone: list[Straight] = []
         for item, role in reversed(self.ops):
-            # A part of an input that others want too is made for them, but not for the pass.
+            # A part of an input that is also wanted outside runs alone: the pass itself does not need it.
             if role.kind == "join":
-                is_alone = not any(x in self.made and self.made[x] < 0 for x in item.inputs)
+                is_alone = not any(x in self.registers and self.registers[x] < 0 for x in item.inputs)
             else:
-                is_alone = self.made[item.outputs[0]] >= 0 and item.outputs[0] in wanted
+                is_alone = self.registers[item.outputs[0]] >= 0 and item.outputs[0] in wanted
             if is_alone:
                 alone.append(item)
                 wanted.update(item.inputs)
@@ -271,7 +273,7 @@ class _Pass:
                     outputs.append(data.FusedOutput(to, offset, number(self.use(x))))
                     offset += self.here.count(x)
             elif to in wanted:
-                outputs.append(data.FusedOutput(to, 0, number(self.made[to])))
+                outputs.append(data.FusedOutput(to, 0, number(self.registers[to])))
         instructions = [
             data.Instruction(role.kind, role.kernel, to, tuple(map(number, operands)))  # type: ignore[arg-type]
             for role, to, operands in self.instructions
@@ -282,21 +284,21 @@ class _Pass:
 
 
 class _Segment:
-    """Some items of a stage, none of which the host runs."""
+    """Consecutive items of a stage, none of which the host runs."""
 
     def __init__(self, here: _InRegion, items: Sequence[Straight]) -> None:
         self.here = here
         self.items = items
-        self.roles = [here.role(item) for item in items]
+        self.roles = [here.role(item) for item in paced(items)]
         self.missing = [0] * len(items)
         self.after: list[list[int]] = [[] for _ in items]
-        self.ready: dict[int, list[int]] = {}  # by width; heaps of items by their old place
+        self.ready: dict[int, list[int]] = {}  # width -> heap of items, in their old order
         self.plain: list[int] = []
         self.waiting: list[int] = []
 
     def order(self) -> Iterable[Straight]:
         if sum(role is not _NONE for role in self.roles) < 2:
-            return self.items  # there is nothing to put together
+            return self.items  # nothing to fuse
         self.connect()
         for k, count in enumerate(self.missing):
             if count == 0:
@@ -313,7 +315,7 @@ class _Segment:
                 return out
 
     def connect(self) -> None:
-        """Who waits for whom."""
+        """Find which items wait for which."""
         makers: dict[int, int] = {}
         for k, item in enumerate(self.items):
             before = {makers[x] for x in reads(item) if x in makers}
@@ -327,20 +329,20 @@ class _Segment:
         role = self.roles[k]
         heapq.heappush(self.plain if role is _NONE else self.ready.setdefault(role.width, []), k)
 
-    def release(self, k: int, made: _Pass | None) -> None:
-        """Something is there now, or is made by a pass: a part of that must wait until it has a column."""
+    def release(self, k: int, current: _Pass | None) -> None:
+        """An item has run, or joined the current pass: its followers are ready, or must wait until the pass ends."""
         for follower in self.after[k]:
             self.missing[follower] -= 1
             if self.missing[follower] > 0:
                 continue
             item = self.items[follower]
-            if made is not None and isinstance(item, Op) and made.must_wait(item, self.roles[follower]):
+            if current is not None and isinstance(item, Op) and current.must_wait(item, self.roles[follower]):
                 self.waiting.append(follower)
             else:
                 self.make_ready(follower)
 
     def earliest(self, low: int, high: int | None) -> int | None:
-        """Of widths in a range: the one of the item that comes first."""
+        """The width, within a range, of the first item that is ready."""
         best: int | None = None
         for width, heap in self.ready.items():
             fits = width >= low and (high is None or width <= high)
@@ -349,18 +351,19 @@ class _Segment:
         return best
 
     def gather(self, first: int) -> list[Straight]:
-        """A pass, from the first item that is ready on, as large as it can be."""
-        made = _Pass(self.here)
+        """A pass that starts with the first ready item and is as large as possible."""
+        check()
+        current = _Pass(self.here)
         refused: list[int] = []
         width = 1
         chosen: int | None = first
-        while chosen is not None and not made.is_full():
+        while chosen is not None and not current.is_full():
             k = heapq.heappop(self.ready[chosen])
             item, role = self.items[k], self.roles[k]
             assert isinstance(item, Op)
-            if made.add(item, role):
+            if current.add(item, role):
                 width = max(width, role.width)
-                self.release(k, made)
+                self.release(k, current)
             else:
                 refused.append(k)
             if width == 1:
@@ -372,4 +375,4 @@ class _Segment:
         for k in self.waiting:
             self.make_ready(k)
         self.waiting.clear()
-        return made.finish()
+        return current.finish()

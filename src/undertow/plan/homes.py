@@ -1,8 +1,8 @@
 """Homes of values: host memory, for what schedules read, or lane memory, which could be on a device.
 
-The host looks at predicates, at indexes, at numbers that become part of a shape, and at what it computes with itself;
-and at the whole numbers and booleans that those are made of. A float that is compared is not looked at: what comes of
-the comparison is. All others live with the lanes.
+The host reads predicates, indices, numbers that become part of a shape, the operands of operators that it runs itself,
+and the integers and booleans that all these are computed from. It does not read a float that is compared, only the
+result of the comparison. All other values live with the lanes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
     """The plan with the home of each slot."""
     traits = [traits_of(kernel) for kernel in plan.kernels]
     slots = [region.slots for region in plan.regions]
-    sources: dict[_Value, list[_Value]] = {}  # what a whole number or boolean is made of
+    sources: dict[_Value, list[_Value]] = {}  # value -> the integers and booleans it is computed from
     host: set[_Value] = set()
     hoists = _hoists(plan)
     for number, region in enumerate(plan.regions):
@@ -71,7 +71,7 @@ def _hoists(plan: Plan) -> dict[int, list[_Value]]:
 
 
 def _flows(plan: Plan, region: int, item: Item, hoists: dict[int, list[_Value]]) -> Iterator[tuple[_Value, _Value]]:
-    """Which values come from which, for items that are not operators."""
+    """The (target, source) pairs by which items that are not operators copy values."""
     if isinstance(item, Read):
         for source in [(0, item.index)] if item.is_shared else hoists.get(item.index, []):
             yield (region, item.to), source

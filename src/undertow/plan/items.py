@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Node, Port
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTS, READS, SITED, STARTS
@@ -17,7 +18,7 @@ from undertow.ir.walk import ports_of
 from undertow.ops.op import CATALOGUE
 from undertow.plan.turns import Element, Pair, Turns
 
-# What an item is, and what tells it apart from others of its kind.
+# The key of an item.
 OP, BRANCH, CALL, LOOP, MAP, READ, COLLECT, COLLECTED = range(8)
 # (kind, node) or (kind, site, phase) or (BRANCH, node and index of predicate, parent, phase, turn)
 Key = tuple[int, ...]
@@ -31,7 +32,7 @@ _SINGLE = {
 
 
 class GraphItem:
-    """One thing that happens in a region, in one phase."""
+    """An item of the static graph: it happens in one region, in one phase."""
 
     __slots__ = ("key", "needs", "nodes", "orders", "phase", "region", "turn")
 
@@ -42,7 +43,7 @@ class GraphItem:
         self.turn = 0  # of the enclosing branch
         self.nodes: list[int] = []  # of a branch: its switches and merges
         self.needs: list[Port] = []  # ports of its region that come before it
-        self.orders: list[Port] = []  # those of these that it only waits for
+        self.orders: list[Port] = []  # those of `needs` that are control edges
 
     @property
     def kind(self) -> int:
@@ -71,7 +72,7 @@ class Items:
             for number, region in enumerate(index.regions)
         ]
         self.program_of = [{visit: n for n, visit in enumerate(visits)} for visits in self.programs]
-        for item in self.items.values():
+        for item in paced(self.items.values()):
             at = item.region, self.program_of[item.region][item.phase, item.turn]
             self.of_region.setdefault(at, []).append(item)
 
@@ -83,13 +84,13 @@ class Items:
         return self.items[key]
 
     def _gather(self) -> None:
-        """All items but branches."""
+        """Find all items but branches."""
         index, phases, items = self.index, self.phases, self.items
-        for number, node in enumerate(index.nodes):
+        for number, node in enumerate(paced(index.nodes)):
             op = node.op
             if op in CATALOGUE:
                 item = items[OP, number] = GraphItem((OP, number), node.region, phases[number])
-            elif op == "outer":  # what a body reads of its caller is there before it is entered
+            elif op == "outer":  # a body reads it from its caller: a need of the loop or map itself
                 site = index.site(node)
                 item = self._item((_KINDS[site.kind], node.attrs.integer("site"), 0), site.caller, 0)
                 item.needs += ports_of(node.inputs)
@@ -97,13 +98,13 @@ class Items:
             elif op in _SINGLE:
                 key = _SINGLE[op], number
                 item = items[key] = GraphItem(key, node.region, phases[number])
-                if op in TAKES_COLLECTED:  # when the call has come back, in whatever phase
+                if op in TAKES_COLLECTED:  # after every phase of the call
                     visits = index.visits_of(node.attrs.integer("site"))
                     item.needs += (Port(n) for _, visit in visits for n in visit.backs)
             elif op in SITED and op != "next":
                 item = self._item(self._site_key(node), node.region, phases[number])
                 if op in BACK:
-                    continue  # it waits for the item
+                    continue  # a result of the item, not a need
                 if op in STARTS:
                     item.phase = phases[number]
             else:
@@ -118,9 +119,9 @@ class Items:
         return _KINDS[SITED[node.op]], *self.index.visit_key(node)
 
     def _find_ends(self) -> None:
-        """The switches and merges of each branch."""
+        """Find the switches and merges of each branch."""
         self.ends: dict[Pair, list[int]] = {}
-        for number, node in enumerate(self.index.nodes):
+        for number, node in enumerate(paced(self.index.nodes)):
             if node.op == "switch":
                 pred = node.inputs[0]
                 assert isinstance(pred, Port)
@@ -129,7 +130,7 @@ class Items:
                 self.ends.setdefault(self.pair_of(node), []).append(number)
 
     def _find_turns(self) -> None:
-        """How often branches are entered in each phase: once, unless a value leaves one and something waits for it."""
+        """Find the turns of branches: one per phase, unless a value leaves a branch and something waits for it."""
         self.end_turns = {number: 0 for numbers in self.ends.values() for number in numbers}
         if self._is_left_and_waited_for():
             self._divide()
@@ -156,7 +157,7 @@ class Items:
         return False
 
     def _divide(self) -> None:
-        made = {key: Element(item.region, item.phase) for key, item in self.items.items()}
+        elements = {key: Element(item.region, item.phase) for key, item in self.items.items()}
         ends: dict[int, Element] = {}
         for pair, numbers in self.ends.items():
             for number in numbers:
@@ -167,23 +168,23 @@ class Items:
             for port in ports:
                 if port.node in ends:
                     yield ends[port.node]
-                elif (key := self.producer(port)) is not None and key in made:
-                    yield made[key]
+                elif (key := self.producer(port)) is not None and key in elements:
+                    yield elements[key]
 
-        for key, element in made.items():
+        for key, element in elements.items():
             element.needs += (other for other in needed(self.items[key].needs) if other is not element)
-            if key[0] in (CALL, MAP) and (earlier := (*key[:2], key[2] - 1)) in made:
-                element.needs.append(made[earlier])
+            if key[0] in (CALL, MAP) and (earlier := (*key[:2], key[2] - 1)) in elements:
+                element.needs.append(elements[earlier])
         for number, element in ends.items():
             node = self.graph.nodes[number]
             element.needs += needed((*ports_of(node.inputs), *node.controls))
-        self.turns = Turns(self.graph, [*made.values(), *ends.values()])
-        for key, element in made.items():
+        self.turns = Turns(self.graph, [*elements.values(), *ends.values()])
+        for key, element in elements.items():
             self.items[key].turn = element.turn
         self.end_turns = {number: element.turn for number, element in ends.items()}
 
     def _find_branches(self) -> None:
-        """An item for each turn of a branch: something happens in it, on either side, or at its ends."""
+        """Make an item for each turn of a branch in which something happens, on either side or at its ends."""
         happens: dict[int, set[tuple[int, int]]] = {}
         for item in self.items.values():
             happens.setdefault(item.region, set()).add((item.phase, item.turn))
@@ -210,7 +211,7 @@ class Items:
         return BRANCH, pred.node, pred.index, parent, phase, turn
 
     def is_branch_merge(self, node: Node) -> bool:
-        """Does a merge end a branch? Others are parameters and loop variables."""
+        """Does a merge end a branch? Other merges are parameters and loop variables."""
         return node.op == "merge" and not self.index.is_parameter(node)
 
     def pair_of(self, merge: Node) -> tuple[Port, int]:
@@ -223,7 +224,7 @@ class Items:
         return region.pred, region.parent
 
     def producer(self, port: Port) -> Key | None:
-        """The item that a port waits for; None where it is there when its region begins."""
+        """The item that computes a port; None if the value is there when its region begins."""
         number, node = port.node, self.graph.nodes[port.node]
         if node.op in CATALOGUE:
             return OP, number

@@ -9,11 +9,11 @@ from undertow.plan.plan import Kernel
 
 
 class Traits(NamedTuple):
-    """Of one kernel."""
+    """What plan passes must know of a kernel."""
 
     is_native: bool = True  # else the host runs it
-    is_each: bool = False  # an operator on each element
-    deciding: int = 0  # bit k: the value of operand k decides the shape of a result
+    is_each: bool = False  # elementwise
+    deciding: int = 0  # bit k: a result's shape depends on the value of operand k
 
 
 TraitsOf = Callable[[Kernel], Traits]

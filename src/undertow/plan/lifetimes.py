@@ -1,8 +1,8 @@
 """Liveness of columns: one that is not read again is dropped, and its memory is reused while it is still in the cache.
 
-On the way back through a tree, every level is still on the stack; without this, the columns of all levels would be
-alive at the leaves. The last reader of a slot drops it: a stage behind its straight run, or the call or branch that is
-the only one to take it. What is read through an entry, from main, or again in the next round of a loop stays.
+In a deep recursion every level is still on the stack; without this pass, the columns of all levels would be alive at
+the leaves. The last reader of a slot drops it: a stage after its straight run, or a call or branch that is the only one
+to take it. What is read through an entry, from main, or again in the next iteration of a loop stays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from undertow.plan.shapes import is_large
 from undertow.plan.walk import Place, inner_reads, items_of, places, reads, run_of, singly, with_programs, writes
 
 _Time = tuple[int, int]  # programs of a region run one after the other, and so do their stages
-_END = 1 << 30  # behind all stages
+_END = 1 << 30  # after all stages
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +24,7 @@ class _Last:
 
     time: _Time = (-1, -1)
     is_pinned: bool = False
-    entered: list[Entered] = field(default_factory=list)  # of these, what is entered
+    entered: list[Entered] = field(default_factory=list)  # those that are entered
 
 
 def find_lifetimes(plan: Plan) -> Plan:
@@ -35,10 +35,10 @@ def find_lifetimes(plan: Plan) -> Plan:
     changed: dict[Place, Program] = {}
     for number, region in enumerate(plan.regions):
         if plan.regions[region.body].kind == "loop":
-            continue  # the next round looks at it
+            continue  # the next iteration may read it
         inner = inner_slots(region.programs)
         stages: dict[_Time, list[int]] = {}
-        entered: dict[int, list[int]] = {}  # by item
+        entered: dict[int, list[int]] = {}  # by id of the item
         for k, slot in enumerate(region.slots):
             last = lasts[number][k]
             if last.is_pinned or last.time[0] < 0 or last.time[1] == _END or k in inner or not _has_memory(slot):
@@ -50,19 +50,19 @@ def find_lifetimes(plan: Plan) -> Plan:
         if not stages and not entered:
             continue
         for p, program in enumerate(region.programs):
-            made = [_dropping(stage, stages.get((p, s), ()), entered) for s, stage in enumerate(program.stages)]
-            changed[number, p] = Program(program.phase, tuple(made))
+            dropping = [_dropping(stage, stages.get((p, s), ()), entered) for s, stage in enumerate(program.stages)]
+            changed[number, p] = Program(program.phase, tuple(dropping))
     return with_programs(plan, changed)
 
 
 def inner_slots(programs: Iterable[Program]) -> set[int]:
-    """Slots that are made and used up in one pass: they have no column, unless operators run one by one."""
+    """Slots that only their own pass reads: they have no column, unless operators run one by one."""
     passes = (item for program in programs for item in items_of(program) if isinstance(item, Fused))
     return {to for item in passes for to in {*writes(item)} - {output.to for output in item.outputs}}
 
 
 def _has_memory(slot: Slot) -> bool:
-    """Small values share the memory of their table, and go with it."""
+    """Does a slot have memory of its own? Small values share the memory of their table, and go with it."""
     return is_large(slot) or not slot.type.is_static
 
 
@@ -105,9 +105,9 @@ def _lasts(plan: Plan) -> list[list[_Last]]:
         for x in reads(item):
             read(region, x, time, item)
         if isinstance(item, Call):
-            pin(region, item.hoists)  # lent to all that is below
+            pin(region, item.hoists)  # every activation below the entry may read them
         elif isinstance(item, Branch):
-            pin(region, (item.pred,))  # looked at when the sides meet
+            pin(region, (item.pred,))  # read again when the sides are merged
         for inner, x in inner_reads(plan, item):
             read(inner, x, (item.visit if isinstance(item, Branch) else item.phase, _END))
 

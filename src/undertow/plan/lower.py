@@ -1,7 +1,7 @@
 """From a static graph to a plan whose programs have no order yet.
 
-Every value gets a slot of the region that it lives in; order tokens get none: what they order is said in `after`, until
-the order of items says it. Names of operators, attributes and types become kernels, numbered.
+Every value gets a slot of the region that it lives in. Order tokens get none: they become pairs in `after`, which
+`order` turns into the order of items. Operators with their attributes and types become numbered kernels.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.ir.budget import paced
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.names import Names
@@ -26,23 +27,23 @@ from undertow.types import CTL, Type
 
 _NOTHING = Const(np.False_)
 KernelKey = tuple[str, Attrs, tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
-_NO_SLOTS = {*INWARD, *STARTS, "start"} - {"fan"}  # what is fanned out stands in the lanes
+_NO_SLOTS = {*INWARD, *STARTS, "start"} - {"fan"}  # a fan's value has a slot, in the lanes
 _ENDS = {"input", "merge", "return"}
-ORDERS_ONLY = -1  # instead of a kernel: an operator that makes nothing but order tokens
+ORDERS_ONLY = -1  # in place of a kernel: an operator whose results are all order tokens
 
 
 def lower(graph: StaticGraph) -> Plan:
-    """What happens in a graph, region by region, in no order."""
+    """The plan of a graph, region by region, with unordered items."""
     return _Lowering(graph).run()
 
 
 @dataclass(slots=True, eq=False)
 class _Body:
-    """What a body takes and gives, phase by phase: ports, without order tokens."""
+    """The parameters and results of a body, by phase: ports, without order tokens."""
 
     params: list[dict[int, Port]] = field(default_factory=list)  # by index
     results: list[dict[int, Port]] = field(default_factory=list)
-    hoisted: int = 0  # values of its entry that it needs
+    hoisted: int = 0  # number of values of its entry that it needs
 
 
 class _Lowering:
@@ -57,13 +58,13 @@ class _Lowering:
         self.slot_names = [Names(separator="~") for _ in graph.regions]
         self.groups = _groups(graph, self.index.owner)
         self.branch_numbers: dict[tuple[Port, int], int] = {}  # within the region
-        self.site_numbers: dict[int, int] = {}  # of each site: within its region, among those of its kind
+        self.site_numbers: dict[int, int] = {}  # site -> its number among those of its kind in its region
         self.bodies = {
             number: _Body([{} for _ in range(count)], [{} for _ in range(count)])
             for number, (region, count) in enumerate(zip(graph.regions, self.index.phase_count, strict=True))
             if region.kind != "branch"
         }
-        self.loop_merges: dict[int, list[int]] = {}  # of each loop's body: its variables
+        self.loop_merges: dict[int, list[int]] = {}  # loop body -> the merges of its variables
 
     def run(self) -> Plan:
         self.number_things()
@@ -88,7 +89,7 @@ class _Lowering:
             counts[site.caller, site.kind] += 1
 
     def find_slots(self) -> None:
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             op, region = node.op, node.region
             if op in _NO_SLOTS:
                 continue
@@ -120,7 +121,7 @@ class _Lowering:
         rows.append(Slot(self.slot_name(region, node, port.index), node.types[port.index]))
 
     def slot_name(self, region: int, node: Node, index: int) -> str:
-        """The last part of the node's name; with a number, where another slot of the region has that name."""
+        """The last part of the node's name, with a number if another slot of the region has that name."""
         short = node.name.rpartition("/")[2] or node.name
         if node.op == "switch":
             short = short.removesuffix(".if")
@@ -129,11 +130,11 @@ class _Lowering:
         return self.slot_names[region].fresh(short)
 
     def find_needs(self) -> None:
-        """How many values of its entry a body needs, to read or to collect, itself or in what it enters."""
+        """Find how many values of its entry each body reads or collects, itself or in what it enters."""
         graph, owner, nodes = self.graph, self.index.owner, self.index.nodes
-        asked = [(node, node) for op in COLLECTS for _, node in self.index.of(op)]
-        asked += [(node, nodes[ports_of(node.inputs)[0].node]) for _, node in self.index.of("hoist_read")]
-        for node, maker in asked:
+        uses = [(node, node) for op in COLLECTS for _, node in self.index.of(op)]
+        uses += [(node, nodes[ports_of(node.inputs)[0].node]) for _, node in self.index.of("hoist_read")]
+        for node, maker in uses:
             if maker.op == "hoist" or maker is node:
                 body = self.bodies[owner[node.region]]
                 body.hoisted = max(body.hoisted, maker.attrs.integer("index") + 1)
@@ -150,7 +151,7 @@ class _Lowering:
                     above.hoisted, has_changed = below.hoisted, True
 
     def note_ends(self, number: int, node: Node) -> None:
-        """What a node has to do with the arguments and results of a body."""
+        """Note the parameter, loop variable or result of a body that a node is."""
         graph = self.graph
         if node.types and is_order(node.types[0]):
             return
@@ -170,7 +171,7 @@ class _Lowering:
             body.results[phase_of(node)][node.attrs.integer("index")] = source
 
     def slot(self, operand: Operand) -> int:
-        """The number of an operand: of a slot, or below zero of a constant."""
+        """The operand's number in the plan: of a slot, or below zero of a constant."""
         if isinstance(operand, Const):
             return ~self.constants.setdefault(operand, len(self.constants))
         return self.slots[operand]
@@ -202,7 +203,7 @@ class _Lowering:
         place = {item.key: n for n, item in enumerate(items)}
         graph = self.graph
         after: set[tuple[int, int]] = set()
-        for n, item in enumerate(items):
+        for n, item in enumerate(paced(items)):
             waits = [port for port in item.needs if is_order(graph.nodes[port.node].types[port.index])]
             if not waits and not item.orders:
                 continue
@@ -210,7 +211,7 @@ class _Lowering:
                 before = place.get(self.items.producer(port) or (), n)
                 if before != n:
                     after.add((before, n))
-        written = tuple([_WRITERS[item.kind](self, item) for item in items])
+        written = tuple([_WRITERS[item.kind](self, item) for item in paced(items)])
         return Program(phase, (), written, tuple(sorted(after)))
 
     # -- items ---------------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ class _Lowering:
         return data.Branch(number, self.slots[pred], visit, is_last, sides, transfers, merges)  # type: ignore[arg-type]
 
     def by_index(self, numbers: Sequence[int], op: str = "") -> list[tuple[int, int]]:
-        """Those of some nodes that have an operator, by their index."""
+        """(index, node) of the nodes with operator `op`, or of all, sorted."""
         nodes = self.graph.nodes
         return sorted((nodes[n].attrs.integer("index"), n) for n in numbers if not op or nodes[n].op == op)
 
@@ -275,7 +276,7 @@ class _Lowering:
         )
 
     def hoisted(self, hoist: Node) -> int:
-        """The arguments of an entry; an order token has a place among them too, which is never read."""
+        """An argument of an entry. An order token has a place among these, too, which is never read."""
         return self.slot(_NOTHING if hoist.types[0] == CTL else hoist.inputs[0])
 
     def outers(self, site: int) -> tuple[Transfer, ...]:
@@ -355,7 +356,7 @@ _WRITERS: dict[int, Callable[[_Lowering, GraphItem], data.Item]] = {
 
 
 def kernel_of(graph: StaticGraph, node: Node) -> KernelKey:
-    """The operator of a node, its attributes, and what a kernel knows of the types of its operands and results."""
+    """The operator of a node, its attributes, and the dtypes and ranks of its operands and results."""
     attrs = node.attrs
     if attrs and "device" in attrs:
         attrs = Attrs(**{key: value for key, value in attrs.items() if key != "device"})
@@ -364,12 +365,12 @@ def kernel_of(graph: StaticGraph, node: Node) -> KernelKey:
 
 
 def signature(type_: Type) -> tuple[str, int]:
-    """All that a kernel knows of a type."""
+    """The part of a type that selects a kernel: dtype and rank."""
     return type_.dtype.name, len(type_.shape)
 
 
 def is_order(type_: Type) -> bool:
-    """Is it an order token, which carries nothing?"""
+    """Is it the type of order tokens, which carry no data?"""
     return type_.dtype is CTL.dtype
 
 
@@ -380,7 +381,7 @@ def acts_on_world(op: str) -> bool:
 
 
 def region_names(graph: StaticGraph, owner: Sequence[int]) -> list[str]:
-    """Names of regions, that of a branch after its body: `fac/if1.else`; with a number where two would be equal."""
+    """Unique names of regions; a branch is prefixed by its body: `fac/if1.else`."""
     names: list[str] = []
     taken: set[str] = set()
     for number, region in enumerate(graph.regions):
@@ -393,7 +394,7 @@ def region_names(graph: StaticGraph, owner: Sequence[int]) -> list[str]:
 
 
 def _groups(graph: StaticGraph, owner: Sequence[int]) -> list[int]:
-    """A number for each region: equal for bodies that are recursive together, those that are called before others."""
+    """The group of each region: bodies that are recursive together share one; callees have smaller numbers."""
     enters: dict[int, list[int]] = {}
     for site in graph.sites:
         enters.setdefault(owner[site.caller], []).append(site.callee)

@@ -1,8 +1,9 @@
 """Orders items into stages, so that as many calls as possible are made together.
 
-An item is *blocking* if a call stands behind it. Items that need no call's result come before the first point where
-calls are made, those that need only results of these calls before the second, and so on. Branches, loops and maps
-without calls end where they stand, and only order what needs them. Operators that only order others are gone then.
+An item is *blocking* if it is a call or contains one. Items that need no call's result come before the first point
+where calls are made, those that need only results of these calls before the second, and so on. Branches, loops and maps
+without calls begin and end within one stage, and only delay the items that need them. Operators that only order others
+are removed.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from undertow.plan.lower import ORDERS_ONLY
 from undertow.plan.plan import NO_SLOT, Plan
 from undertow.plan.walk import Place, enters, places, with_programs
 
-_Level = tuple[int, int]  # after how many rounds of calls, and then after how many things that call nobody
+_Level = tuple[int, int]  # (rounds of calls before it, then rounds of branches, loops and maps without calls)
 
 
 def order(plan: Plan) -> Plan:
-    """The plan with stages instead of items without an order."""
+    """The plan with stages in place of unordered items."""
     blocks = blocking(plan)
     changed = {
         (region, number): data.Program(program.phase, _stages(plan, region, program, blocks))
         for region, number, program in places(plan)
         if program.unordered
     }
-    return _number_asks(with_programs(plan, changed))
+    return _number_resume_groups(with_programs(plan, changed))
 
 
 def blocking(plan: Plan) -> set[Place]:
-    """The programs in which calls are made, or stand in what is entered. Inner regions come after outer ones."""
+    """The programs that make calls, directly or in a region that they enter."""
     blocks: set[Place] = set()
-    for region in reversed(range(len(plan.regions))):
+    for region in reversed(range(len(plan.regions))):  # inner regions have larger numbers
         for number, program in enumerate(plan.regions[region].programs):
             for item in walk.entered_of(program):
                 if is_blocking(item, region, blocks):
@@ -45,7 +46,7 @@ def blocking(plan: Plan) -> set[Place]:
 
 
 def is_blocking(item: data.Item, region: int, blocks: set[Place]) -> bool:
-    """Does a call stand behind an item? (A region that comes before this one is a function around it.)"""
+    """Is an item a call, or does it contain one? (An entered region with a smaller number encloses this one.)"""
     if isinstance(item, data.Call):
         return True
     return any(inner in blocks or inner[0] < region for inner in enters(item))
@@ -57,7 +58,7 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
     blocks_here = [is_blocking(item, region, blocks) for item in items]
     runs_straight = [walk.is_straight(item) for item in items]
     levels: list[_Level] = [(0, 0)] * len(items)
-    last: dict[int, int] = {}  # of each level of calls: the last stage before them
+    last: dict[int, int] = {}  # round of calls -> the last stage before it
     done = _sorted(before)
     if len(done) != len(items):
         raise GraphError(f"region {plan.regions[region].name} depends on itself")
@@ -65,8 +66,8 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
         level = (0, 0)
         for m in before[n]:
             calls, steps = levels[m]
-            behind = (calls + 1, 0) if blocks_here[m] else (calls, steps) if runs_straight[m] else (calls, steps + 1)
-            level = max(level, behind)
+            after = (calls + 1, 0) if blocks_here[m] else (calls, steps) if runs_straight[m] else (calls, steps + 1)
+            level = max(level, after)
         levels[n] = level
         if not blocks_here[n]:
             last[level[0]] = max(last.get(level[0], 0), level[1])
@@ -85,9 +86,9 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
 
 
 def _sorted(before: list[set[int]]) -> Sequence[int]:
-    """Numbers in topological order, the smallest first wherever there is a choice; those in a cycle are left out."""
+    """Numbers in topological order, the smallest first where there is a choice, without those in or after a cycle."""
     if all(not needed or max(needed) < n for n, needed in enumerate(before)):
-        return range(len(before))  # most programs, as they come
+        return range(len(before))  # most programs are in order already
     after: list[list[int]] = [[] for _ in before]
     for n, needed in enumerate(before):
         for m in needed:
@@ -113,10 +114,10 @@ def _only_orders(item: data.Item) -> bool:
 
 
 def _needs(program: data.Program) -> list[set[int]]:
-    """Of each item, the items that come before it."""
+    """The items that each item must follow."""
     items = program.unordered
     maker = {slot: n for n, item in enumerate(items) for slot in walk.writes(item) if slot != NO_SLOT}
-    visits: dict[tuple[str, int, int], int] = {}  # of calls, maps and branches: (kind, number, phase or visit)
+    visits: dict[tuple[str, int, int], int] = {}  # (kind, number, phase or visit) -> item
     for n, item in enumerate(items):
         if not walk.is_straight(item):
             visits[_visit(item)] = n
@@ -127,7 +128,7 @@ def _needs(program: data.Program) -> list[set[int]]:
             kind, number, visit = _visit(item)
             if (kind, number, visit - 1) in visits:
                 own.add(visits[kind, number, visit - 1])
-        elif isinstance(item, data.Collected):  # complete when its call has come back, in every phase
+        elif isinstance(item, data.Collected):  # complete after every phase of its call
             own |= {m for (kind, number, _), m in visits.items() if kind == "call" and number == item.call}
         own.discard(n)
         needed.append(own)
@@ -148,15 +149,15 @@ def _visit(item: data.Item) -> tuple[str, int, int]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# When later phases are asked for
+# Resume groups
 
 
-def _number_asks(plan: Plan) -> Plan:
-    """Say of each call at which points its later phases are asked for: in which phase of its caller, and when.
+def _number_resume_groups(plan: Plan) -> Plan:
+    """Number the resume groups: calls whose later phases are requested at the same points of their caller.
 
-    Lanes of calls for which all this is equal can share chunks, since a chunk is resumed when all its lanes have asked.
-    Along every path through a phase these points grow: so of chunks that wait for each other's lanes there is always
-    one with a smallest point, and that one waits for nobody.
+    Lanes of such calls can share chunks: a chunk is resumed when all its lanes have requested that. There is no
+    deadlock: points increase along every path through a phase, so of the chunks that wait for each other's lanes, the
+    one with the smallest point waits for none.
     """
     if not any(len(region.params) > 1 for region in plan.regions):
         return plan  # nothing has later phases
@@ -166,8 +167,8 @@ def _number_asks(plan: Plan) -> Plan:
     def in_group(item: data.Entered) -> data.Entered:
         if not isinstance(item, data.Call):
             return item
-        asked = tuple(at for _, at in sorted(points.get(item.site, {}).items()))
-        return replace(item, resume_group=numbers.setdefault(asked, len(numbers)))
+        requests = tuple(at for _, at in sorted(points.get(item.site, {}).items()))
+        return replace(item, resume_group=numbers.setdefault(requests, len(numbers)))
 
     changed: dict[Place, data.Program] = {}
     for region, number, program in places(plan):
@@ -178,17 +179,17 @@ def _number_asks(plan: Plan) -> Plan:
 
 
 def _points(plan: Plan) -> dict[int, dict[int, tuple[int, int]]]:
-    """By site and later phase: the phase of the function that asks for it, and the number of the point.
+    """By site and later phase: the caller's phase that requests it, and the number of the point.
 
-    Points where a phase waits for calls are numbered, regions inside others between those around them.
+    Points are where a phase waits for calls, numbered in order; those of inner regions lie between those around them.
     """
     order = [(region, number) for region, number, _ in places(plan)]
     length: dict[Place, int] = {}
-    for region, number in reversed(order):  # inner regions come after outer ones
+    for region, number in reversed(order):  # inner regions have larger numbers
         stages = plan.regions[region].programs[number].stages
         length[region, number] = sum(_length(stage.entered, length) for stage in stages)
     begin: dict[Place, int] = {}
-    phases: dict[Place, int] = {}  # of nested places: the phase of the function
+    phases: dict[Place, int] = {}  # nested program -> the function's phase
     points: dict[int, dict[int, tuple[int, int]]] = {}
     for at in order:
         program = plan.regions[at[0]].programs[at[1]]

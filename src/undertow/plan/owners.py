@@ -1,7 +1,7 @@
-"""Arrays with one owner: an operator made them, and operators of the same frame alone read them.
+"""Arrays with one owner: an operator computes them, and only operators of the same frame read them.
 
-Whoever reads such an array last may write its result there (`Op.last`); nobody does so yet. A part of an array may
-stand in its memory, and so may a row that is collected: what these look at has other owners too.
+The last reader of an owned array may write its result into it (`Op.last`); no kernel does so yet. A slice may be a view
+of its operand, and so may the parts of a concatenated row: operands and results of views are not owned.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _VIEWS = {*COPIES, "slice", "concat", "stack"}
 
 
 def find_owners(plan: Plan) -> Plan:
-    """The plan with the last reader of each such array marked."""
+    """The plan with the last reader of each owned array marked."""
     if not any(slot.type.shape for region in plan.regions for slot in region.slots):
         return plan
     uses = use_counts(plan)
     changed: dict[Place, Program] = {}
     for number, region in enumerate(plan.regions):
-        readers: dict[int, list[Op]] = {}  # of arrays that operators make, in the order in which they run
+        readers: dict[int, list[Op]] = {}  # array that an operator computes -> its readers, in order
         for step in singly(items_in(region)):
             if isinstance(step, Op) and not _is_view(plan, number, step):
                 for x in step.inputs:
@@ -42,7 +42,7 @@ def find_owners(plan: Plan) -> Plan:
 
 
 def _is_view(plan: Plan, region: int, op: Op) -> bool:
-    """May the result stand in the memory of an operand?"""
+    """May the result share memory with an operand?"""
     kernel = plan.kernels[op.kernel]
     if kernel.op not in _VIEWS:
         return False

@@ -1,6 +1,6 @@
 """Read the text of a plan: the inverse of `dump`.
 
-Columns of all regions are read first, since items name those of the regions that they enter.
+Columns of all regions are read first, since items refer to columns of the regions that they enter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Key = TypeVar("_Key")
 
 
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> Plan:
-    """The plan that a text says. `constants` holds the arrays that it refers to by their digests."""
+    """The plan that a text describes. `constants` are the arrays that it refers to by digest."""
     if not isinstance(text, str):
         raise GraphError(f"{brief(text)} is not a plan", hint="pass the text of str(f.plan(...))")
     lines = [Line(number, line) for number, line in enumerate(text.splitlines(), 1)]
@@ -59,7 +59,7 @@ class _Block:
 
 
 class _Numbered(dict[_Key, int]):
-    """Numbers for things as they come: a new one gets the next."""
+    """Numbers values in the order of their first use."""
 
     def __init__(self) -> None:
         self.listed: list[_Key] = []
@@ -201,7 +201,7 @@ class _RegionReader:
         return self.lines[self.at - 1] if self.at <= len(self.lines) else None
 
     def take(self, word: str) -> Line | None:
-        """The next line, behind the word that it begins with, if that is it."""
+        """The rest of the next line, if it begins with this word."""
         if self.peek() != word:
             return None
         self.at += 1
@@ -257,7 +257,7 @@ class _RegionReader:
     # -- items ---------------------------------------------------------------------------------------------
 
     def item(self) -> tuple[data.Item, list[bool]]:
-        """An item; and of it, or of each operator of a pass, whether it belongs to the next phase."""
+        """An item; and whether it, or each operator of a pass, belongs to the next phase."""
         if (line := self.take("pass")) is not None:
             return self.fused(line)
         line = self.next()
@@ -279,7 +279,7 @@ class _RegionReader:
         return self.straight(line)
 
     def notes(self, line: Line) -> tuple[str, tuple[int, ...], bool]:
-        """What stands behind an item: its node, the operands that it reads last, whether it is ahead of its phase."""
+        """The notes after an item: its node, the operands that it reads last, whether it is ahead of its phase."""
         node, is_ahead = "", False
         last: tuple[int, ...] = ()
         if line.take(";"):
@@ -301,7 +301,7 @@ class _RegionReader:
         return data.Collect(node, index, kind, values), [is_ahead]  # type: ignore[arg-type]
 
     def straight(self, line: Line) -> tuple[data.Item, list[bool]]:
-        """An operator, or something that is read."""
+        """An operator, a read or a collected sum."""
         outputs: tuple[int, ...] = ()
         if line.take("("):
             line.expect(")")
@@ -345,9 +345,9 @@ class _RegionReader:
         return self.reader.kernels[Kernel(op, attrs, signatures(inputs), signatures(outputs), acts_on_world(op))]
 
     def check_types(self, line: Line, op: str, attrs: Attrs, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """An operator takes what its row of the catalogue says: kernels do not look again."""
+        """Check an operator by the type rule of its row: kernels do not check again."""
         if op in CATALOGUE and CATALOGUE[op].state is not None:
-            return  # its variable belongs to the process
+            return  # the type of its variable is known to the process only
         try:
             types = type_rule(Node(op, (), (), "", attrs=attrs), [self.type_of(x) for x in inputs])
         except UndertowError as wrong:
@@ -387,17 +387,17 @@ class _RegionReader:
                 assert isinstance(item, data.Op)
                 ops.append(item)
                 ahead += belongs
-        made = data.Fused(tuple(ops), width, tuple(inputs), tuple(instructions), tuple(outputs))
-        self.check_pass(line, made)
-        return made, ahead
+        fused = data.Fused(tuple(ops), width, tuple(inputs), tuple(instructions), tuple(outputs))
+        self.check_pass(line, fused)
+        return fused, ahead
 
-    def check_pass(self, line: Line, made: data.Fused) -> None:
-        """Its instructions compute what its operators say: these run where each result is looked at."""
-        kernels, ops = self.reader.kernels.listed, {op.outputs[0]: op for op in made.ops}
-        registers = {step.to: len(made.inputs) + k for k, step in enumerate(made.instructions)}
+    def check_pass(self, line: Line, fused: data.Fused) -> None:
+        """Check that the instructions of a pass compute what its operators do: a run may use either."""
+        kernels, ops = self.reader.kernels.listed, {op.outputs[0]: op for op in fused.ops}
+        registers = {step.to: len(fused.inputs) + k for k, step in enumerate(fused.instructions)}
 
         def register_of(x: int) -> int | None:
-            """Where a value stands: in an instruction's register, or in an input, maybe as a part of it."""
+            """The register of a value: of an instruction, or of an input that it is, or is a part of."""
             at, count = 0, count_of(self.type_of(x))
             while x in ops and x not in registers and len(ops[x].inputs) == 1:
                 kernel, x = kernels[ops[x].kernel], ops[x].inputs[0]
@@ -408,9 +408,9 @@ class _RegionReader:
             if x in registers:
                 return registers[x]
             wanted = data.FusedInput(x, at, count)
-            return made.inputs.index(wanted) if wanted in made.inputs else None
+            return fused.inputs.index(wanted) if wanted in fused.inputs else None
 
-        for step in made.instructions:
+        for step in fused.instructions:
             op = ops[step.to]
             same = step.kind in ("fold", "place") or kernels[step.kernel].op == kernels[op.kernel].op
             if not same or step.inputs != tuple(map(register_of, op.inputs)):
@@ -422,7 +422,7 @@ class _RegionReader:
         return word[:1] == "r" and word[1:].isdigit()
 
     def is_output(self, line: Line) -> bool:
-        """A column, where in it, and a register; an operator's line has another word there."""
+        """Is it the line of an output: a column, maybe an offset, and a register?"""
         at = 1 if line.peek(1) == "=" else 3
         return line.peek(at) == "=" and self.is_register(line, at + 1) and line.peek(at + 2) == ""
 
@@ -512,7 +512,7 @@ class _RegionReader:
         return data.Loop(site, number, body, branch, variables, outers, after, self.exits(line, body))
 
     def going_on(self, line: Line, body: int, branch: int) -> int:
-        """The region that continues a loop, found from the lines of its body."""
+        """The region that continues a loop, from the lines of its body."""
         for other in self.reader.blocks[body].lines:
             words = [token.group() for token in other.tokens]
             if words[:2] == ["branch", f"#{branch}"] and "then" in words:

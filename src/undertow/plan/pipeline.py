@@ -1,22 +1,24 @@
 """From a static graph to the plan that the core executes: the passes, in one list. Each is a pure function.
 
-lower     every value a slot, every operator an item; no order yet
+lower     a slot for every value, an item for every operator; no order yet
 products  a collect of x.T @ g takes x and g
-order     items become stages; calls that do not wait for each other stand in one
-defer     steps that may wait for those of other waves
-share     values that all lanes of all waves share
-fuse      operators that run in one pass
-siblings  calls whose lanes stand between each other
-lifetimes columns that go when nobody reads them any more
-owners    arrays that their last reader may write over
-homes     values that the host looks at, and all others
-schedule  how each group of functions runs
+order     items become stages; calls that do not wait for each other share one
+defer     finds steps that may wait for those of other waves
+share     finds values that all lanes of all waves share
+fuse      operators that can run in one pass do
+siblings  interleaves the lanes of calls whose results are concatenated
+lifetimes drops columns after their last read
+owners    finds arrays that their last reader may overwrite
+homes     finds values that the host reads; all others live with the lanes
+schedule  chooses how each group of functions runs
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
+from undertow.ir.budget import start_step
 from undertow.ir.graph import StaticGraph
 from undertow.plan.defer import defer
 from undertow.plan.fuse import fuse
@@ -34,7 +36,7 @@ from undertow.plan.siblings import find_siblings
 
 
 def make_plan(graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forced: Schedule | None = None) -> Plan:
-    """The plan of a graph. Steps wait for others only if asked to; `forced` is the schedule of all groups."""
+    """The plan of a graph. Steps are deferred only if asked; `forced` is the schedule of all groups."""
     *_, (_, plan) = steps(graph, traits_of, defers, forced)
     return plan
 
@@ -43,15 +45,20 @@ def steps(
     graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forced: Schedule | None = None
 ) -> Iterator[tuple[str, Plan]]:
     """The plan after each pass, with the name of the pass."""
+    start_step("lower")
     yield "lower", (plan := lower(graph))
-    yield "products", (plan := find_products(plan))
-    yield "order", (plan := order(plan))
-    if defers:
-        yield "defer", (plan := defer(plan))
-    yield "share", (plan := share(plan))
-    yield "fuse", (plan := fuse(plan, traits_of))
-    yield "siblings", (plan := find_siblings(plan))
-    yield "lifetimes", (plan := find_lifetimes(plan))
-    yield "owners", (plan := find_owners(plan))
-    yield "homes", (plan := find_homes(plan, traits_of))
-    yield "schedule", choose_schedules(plan, traits_of, forced)
+    passes: list[tuple[str, Callable[[Plan], Plan]]] = [
+        ("products", find_products),
+        ("order", order),
+        *([("defer", defer)] if defers else []),
+        ("share", share),
+        ("fuse", partial(fuse, traits_of=traits_of)),
+        ("siblings", find_siblings),
+        ("lifetimes", find_lifetimes),
+        ("owners", find_owners),
+        ("homes", partial(find_homes, traits_of=traits_of)),
+        ("schedule", partial(choose_schedules, traits_of=traits_of, forced=forced)),
+    ]
+    for name, apply in passes:
+        start_step(name)
+        yield name, (plan := apply(plan))

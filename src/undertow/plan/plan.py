@@ -1,14 +1,13 @@
-"""The plan: what an engine executes, as frozen data. Regions have slots and programs, programs have stages of items.
+"""The plan that the core executes, as frozen data. Regions have slots and programs, programs have stages of items.
 
-A *body* (main, a function, a loop, a map) and each side of each branch is a region. A region has *slots*, one for each
+Each *body* (main, a function, a loop, a map) and each side of a branch is a region. A region has *slots*, one for each
 value that lives in it, and *programs*: a body has one for each phase, a branch one for each visit. A program is a list
 of *stages*. A stage is a straight run of operators, and then what is entered together: branches, calls, loops, maps.
-The next stage begins when all of that has come back. So calls that stand in one stage, and enter one group of
-functions, are one wave.
+The next stage begins when all of that has come back. So calls of one stage that enter one group of functions are one
+wave.
 
-These classes are also the table of fields of the rows that the core reads: `encode` writes the fields of a record in
-the order in which they stand here, and `header` makes the records of C++ from them. A `Name` explains, and stays in
-Python.
+These classes also define the rows that the core reads: `encode` writes the fields of a record in the order in which
+they stand here, and `header` generates the C++ records from them. A `Name` is for people, and stays in Python.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from undertow.types import Type
 
 Name = str  # for people: never sent to the core
 NodeName = str  # of a node of the static graph: errors and counters name it
-Operand = int  # a slot of the region at hand; or, below zero, constant number ~operand
+Operand = int  # a slot of the current region; or, below zero, constant number ~operand
 SlotNumber = int
 RegionNumber = int
 KernelNumber = int
-NO_SLOT = -(2**31)  # where nobody uses a result, and for order tokens
+NO_SLOT = -(2**31)  # for unused results and order tokens
 
 RegionKind = Literal["main", "function", "loop", "map", "branch"]
 SlotKind = Literal["value", "entry_handle", "run_handle", "order"]
@@ -38,13 +37,13 @@ Schedule = Literal["lockstep", "agenda"]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """An operator, its attributes, and the dtypes and ranks of what it takes and gives."""
+    """An operator, its attributes, and the dtypes and ranks of its operands and results."""
 
     op: Name
     attrs: Attrs
     inputs: tuple[tuple[str, int], ...]
     outputs: tuple[tuple[str, int], ...]
-    is_effect: bool = False  # it acts on the world: the host runs it, lane by lane
+    is_effect: bool = False  # it has side effects: the host runs it, lane by lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,9 @@ class Slot:
     name: Name
     type: Type
     kind: SlotKind = "value"  # or a handle into a table that grows, alive as long as an entry or the run
-    home: Home = "host"  # what feeds no predicate, index or shape may live with the lanes, on a device
+    home: Home = "host"  # a value that feeds no predicate, index or shape may live with the lanes, on a device
     is_shared: bool = False  # one value for all lanes of a table, in every wave below an entry
-    is_passed: bool = False  # only calls read it: its rows may stand apart
+    is_passed: bool = False  # only calls read it: its rows need not be contiguous
 
     def with_home(self, home: Home) -> Slot:  # `dataclasses.replace` takes four times as long
         return Slot(self.name, self.type, self.kind, home, self.is_shared, self.is_passed)
@@ -64,23 +63,23 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A value that goes into a region that is entered."""
+    """A value passed into a region."""
 
-    source: Operand  # in the region outside
-    to: SlotNumber  # inside
+    source: Operand  # in the outer region
+    to: SlotNumber  # in the region entered
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """A value that comes out of a region that was entered."""
+    """A value returned from a region."""
 
-    source: Operand  # inside
-    to: SlotNumber  # in the region outside
+    source: Operand  # in the region entered
+    to: SlotNumber  # in the outer region
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A value that comes out of either side of a branch."""
+    """A value returned from either side of a branch."""
 
     to: SlotNumber
     sides: tuple[Operand, Operand]
@@ -88,13 +87,13 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operator, over all lanes."""
+    """One operator on all lanes."""
 
     node: NodeName
     kernel: KernelNumber
     inputs: tuple[Operand, ...]
     outputs: tuple[SlotNumber, ...]
-    last: tuple[int, ...] = ()  # inputs that are arrays with one owner, and read for the last time here
+    last: tuple[int, ...] = ()  # indices of inputs that are arrays with one owner, read here for the last time
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,57 +102,57 @@ class Branch:
 
     branch: int  # number among the branches of its region
     pred: SlotNumber
-    visit: int  # lanes are divided in the first; later ones find them as they were. Also the program of each side
+    visit: int  # the first divides the lanes, later ones keep that division; also the program of each side
     is_last: bool  # of this phase
-    regions: tuple[RegionNumber, RegionNumber]  # where the predicate is true, and where it is not
+    regions: tuple[RegionNumber, RegionNumber]  # where the predicate is true, where it is false
     transfers: tuple[tuple[Transfer, ...], tuple[Transfer, ...]]
     merges: tuple[Merge, ...]
-    drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads when the sides have them
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read again once the sides have them
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call, or in later phases a resume."""
 
-    site: int  # label
+    site: int  # the label that it pushes
     call: int  # number among the calls of its region
     phase: int
-    callees: tuple[RegionNumber, ...]  # one; of several, `selector` says which a lane calls
+    callees: tuple[RegionNumber, ...]  # if there are several, `selector` says which one a lane calls
     selector: Operand
-    resume_group: int  # equal for calls that ask for later phases at the same points: their lanes may share chunks
+    resume_group: int  # equal for calls whose later phases are requested at the same points: they may share chunks
     arguments: tuple[Operand, ...]
-    hoists: tuple[Operand, ...]  # given to the entry that it makes, if any
+    hoists: tuple[Operand, ...]  # given to the entry that it makes, if it makes one
     results: tuple[SlotNumber, ...]
     visits: tuple[int, ...]  # of the callee, by the visits - 1 of the caller; first phase only
-    family: int = -1  # the site of the first of some sibling calls, whose lanes stand between each other
-    sibling: int = 0  # its place among these
+    family: int = -1  # the site of the first of its sibling calls, whose lanes are interleaved
+    sibling: int = 0  # its place among them
     siblings: int = 1  # how many there are
-    drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads when the callee has them
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read again once the callee has them
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop: lanes go round until they leave."""
+    """A loop: each lane iterates until its predicate is false."""
 
     site: int
     loop: int  # number among the loops of its region
     body: RegionNumber
-    branch: int  # of the loop's body: going on or leaving
+    branch: int  # the branch of the body that decides whether a lane continues
     variables: tuple[Transfer, ...]
     outers: tuple[Transfer, ...]
-    next: tuple[Operand, ...]  # of each variable, in the branch where the loop goes on
+    next: tuple[Operand, ...]  # of each variable, in the side of that branch where the loop continues
     exits: tuple[Exit, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map: the elements of arrays are lanes."""
+    """A map: each element of its arrays is a lane."""
 
     site: int
     map: int  # number among the maps of its region
     phase: int
     body: RegionNumber
-    counted: Operand  # its leading length is the number of lanes; first phase only
+    counted: Operand  # an array whose leading dimension is the number of lanes; first phase only
     mapped: tuple[Transfer, ...]
     outers: tuple[Transfer, ...]
     results: tuple[Exit, ...]
@@ -162,10 +161,10 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Reads what the entry was given, or what main shares."""
+    """Reads an argument of the entry, or a value that main shares."""
 
     to: SlotNumber
-    index: int  # of what the entry was given, or slot of main
+    index: int  # of the entry's argument, or slot of main
     is_shared: bool  # by main
 
 
@@ -174,28 +173,28 @@ class Collect:
     """Adds a value of each lane to a sum that its entry keeps."""
 
     node: NodeName
-    index: int  # of what the entry was given
-    kind: CollectKind  # the value; rows with their numbers; or transposed x times g, which is not made lane by lane
+    index: int  # of the entry's argument
+    kind: CollectKind  # a whole value; rows with their indices; or a product x.T @ g, computed for all lanes at once
     values: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was collected below the entry that a call made."""
+    """The sum that was collected below the entry that a call made."""
 
     call: int  # number among the calls of its region
     index: int
     like: Operand
-    to: tuple[SlotNumber, ...]  # the sum; or numbers of rows, and rows
+    to: tuple[SlotNumber, ...]  # the sum; or indices of rows, and rows
 
 
 @dataclass(frozen=True, slots=True)
 class FusedInput:
-    """A register that a fused pass reads: some elements of an operand, as they stand there."""
+    """A register that a fused pass reads: consecutive elements of an operand."""
 
     source: Operand
-    offset: int  # elements that come before
-    count: int  # elements
+    offset: int  # of the first element
+    count: int  # of elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,17 +202,17 @@ class Instruction:
     """One step of a fused pass. Registers are numbered: first the inputs, then the result of each instruction."""
 
     kind: InstructionKind
-    kernel: KernelNumber  # the operator on each element, or the one that adds up
-    to: SlotNumber  # what it computes: the result of an operator that the pass stands for
+    kernel: KernelNumber  # the operator on elements, or the one that folds a row
+    to: SlotNumber  # the result that it computes, of one of the fused operators
     inputs: tuple[int, ...]  # registers
 
 
 @dataclass(frozen=True, slots=True)
 class FusedOutput:
-    """A register that a fused pass writes."""
+    """A register that a fused pass stores."""
 
     to: SlotNumber
-    offset: int  # elements that come before
+    offset: int  # of the first element
     source: int  # register
 
 
@@ -221,15 +220,15 @@ class FusedOutput:
 class Fused:
     """Operators that run together, in one pass over their lanes."""
 
-    ops: tuple[Op, ...]  # all that it stands for, in order: these run where the result of each is looked at
+    ops: tuple[Op, ...]  # the fused operators, in order: they run one by one where each result is inspected
     width: int  # elements of a row
     inputs: tuple[FusedInput, ...]
     instructions: tuple[Instruction, ...]
     outputs: tuple[FusedOutput, ...]
 
 
-Straight = Union[Op, Read, Collect, Collected, Fused]  # noqa: UP007  # one after the other
-Entered = Union[Branch, Call, Loop, Map]  # noqa: UP007  # together
+Straight = Union[Op, Read, Collect, Collected, Fused]  # noqa: UP007  # run one after the other
+Entered = Union[Branch, Call, Loop, Map]  # noqa: UP007  # entered together
 Item = Union[Straight, Entered]  # noqa: UP007
 
 
@@ -238,22 +237,22 @@ class Stage:
     """A straight run of operators, then what is entered together."""
 
     straight: tuple[Straight, ...] = ()
-    deferred: tuple[Straight, ...] = ()  # the end of the straight run, which may wait for those of other tables
-    ahead: tuple[int, ...] = ()  # of these, one by one, what belongs to the next phase, and runs only if that comes
+    deferred: tuple[Straight, ...] = ()  # the end of the straight run, which may wait for that of other tables
+    ahead: tuple[int, ...] = ()  # which of these, counted singly, belong to the next phase and run only if it comes
     deferred_kind: DeferredKind = "none"
-    wide: int = 0  # a table with so many lanes does not wait
-    drops: tuple[SlotNumber, ...] = ()  # slots that nobody reads behind the straight run
+    wide: int = 0  # a table with at least so many lanes does not wait
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read after the straight run
     entered: tuple[Entered, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What happens in a region in one phase; in a branch, in one visit."""
+    """What a region does in one phase or, if it is a branch, in one visit."""
 
     phase: int  # of the body
     stages: tuple[Stage, ...] = ()
-    # Until `order` has made stages of them: the items, in no order, and which come after which besides those that
-    # read what these write.
+    # Before `order` makes stages of them: the items, in any order, and pairs (earlier, later) of items that are
+    # ordered but not by a slot that one writes and the other reads.
     unordered: tuple[Item, ...] = ()
     after: tuple[tuple[int, int], ...] = ()
 
@@ -266,13 +265,13 @@ class Region:
     kind: RegionKind
     body: RegionNumber  # that it belongs to
     group: int  # of bodies that are recursive together
-    hoisted: int  # values of its entry that it, or what it enters, needs
+    hoisted: int  # number of values of its entry that it, or what it enters, needs
     slots: tuple[Slot, ...]
     programs: tuple[Program, ...]
-    params: tuple[tuple[SlotNumber, ...], ...]  # by phase; of bodies only
+    params: tuple[tuple[SlotNumber, ...], ...]  # by phase; bodies only
     results: tuple[tuple[SlotNumber, ...], ...]
 
-    # Passes change regions by the hundred: `dataclasses.replace` takes four times as long.
+    # Passes copy regions by the hundred: `dataclasses.replace` takes four times as long.
 
     def with_slots(self, slots: tuple[Slot, ...]) -> Region:
         return self._with(slots, self.programs)
@@ -287,12 +286,12 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bodies that are recursive together, and how they run."""
+    """Bodies that are mutually recursive, and how they run."""
 
     schedule: Schedule = "lockstep"
-    is_narrow: bool = False  # of numbers, one call at a time: where lanes are few, each goes its way alone
+    is_narrow: bool = False  # numbers only, one call at a time: where lanes are few, each runs alone
     is_parallel: bool = False  # several threads may run parts of a wave
-    is_scalar: bool = False  # numbers only: waves may be cut anywhere
+    is_scalar: bool = False  # all values are scalars: waves may be cut anywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +302,10 @@ class Plan:
     constants: tuple[Const, ...]
     kernels: tuple[Kernel, ...]
     groups: tuple[Group, ...]
-    regions: tuple[Region, ...]  # the first is main; what stands inside another comes after it
+    regions: tuple[Region, ...]  # the first is main; inner regions come after outer ones
 
     def __str__(self) -> str:
-        from undertow.plan.dump import dump  # which is written in terms of this file
+        from undertow.plan.dump import dump  # `dump` imports this file
 
         return dump(self)
 

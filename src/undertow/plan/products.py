@@ -1,7 +1,7 @@
-"""Collected products that sum over rows, x.T @ g: those of all lanes become one matrix product.
+"""Collected products x.T @ g, which sum over rows: those of all lanes become one matrix product.
 
-An outer product of vectors is one, a row for each lane. It may have been given another shape, or transposed. What was
-computed for the collect alone is not computed any more.
+An outer product of vectors is such a product with one row per lane. The product may have been reshaped or transposed.
+Operators that served the collect alone are removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RESHAPES = ("reshape", "expand_dims", "squeeze")
 
 
 def find_products(plan: Plan) -> Plan:
-    """The plan with products that are collected, not made; before its items have an order."""
+    """The plan with collects that take the factors of a product. It must still be unordered."""
     if not any(kernel.op == "matmul" for kernel in plan.kernels):
         return plan
     uses = use_counts(plan)
@@ -32,7 +32,7 @@ def find_products(plan: Plan) -> Plan:
 
 
 def _without(program: Program, absorbed: Set[str]) -> Program:
-    """A program without some operators. They are pure, so nothing else has to wait for them."""
+    """A program without some operators. They are pure, so no other item has to wait for them."""
     kept = [n for n, item in enumerate(program.unordered) if not (isinstance(item, Op) and item.node in absorbed)]
     place = {n: k for k, n in enumerate(kept)}
     after = tuple((place[a], place[b]) for a, b in program.after if a in place and b in place)
@@ -49,7 +49,7 @@ class _Products:
         self.makers = {to: op for op in ops for to in op.outputs}
 
     def product(self, item: Item) -> Item:
-        """A collect of a product as one that takes its factors; others as they are."""
+        """A collect of a product as one of its factors; any other as it is."""
         if not isinstance(item, Collect) or item.kind != "whole":
             return item
         path: list[Op] = []  # from the collect to the product
@@ -84,21 +84,21 @@ class _Products:
         return self.plan.type_of(self.region, value).is_static
 
     def reshaped(self, value: Operand) -> Operand | None:
-        """What has the same elements as a value, in the same order; None where the value is not just reshaped."""
+        """The value that a value is a reshape of, or None."""
         maker = self.made_by(value, *_RESHAPES)
         if maker is None or len(maker.inputs) != 1:
             return None
         return maker.inputs[0] if self.is_static(maker.inputs[0]) and self.is_static(value) else None
 
     def transposed(self, value: Operand) -> Operand | None:
-        """The matrix that a value is the transpose of."""
+        """The matrix that a value is the transpose of, or None."""
         maker = self.made_by(value, "transpose")
         if maker is None or self.plan.kernels[maker.kernel].attrs["axes"] != (1, 0) or not self.is_static(value):
             return None
         return maker.inputs[0]
 
     def factors(self, value: Operand) -> tuple[Operand, Operand] | None:
-        """X and g of a product x.T @ g; of an outer product the two vectors."""
+        """The x and g of a product x.T @ g; of an outer product, the two vectors."""
         maker = self.made_by(value, "matmul")
         if maker is None:
             return None

@@ -1,11 +1,10 @@
 """Chooses the schedule of each group of functions.
 
-*Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, and an
-*agenda* takes all lanes that have come to a stage, whatever they wait for otherwise. A group is *narrow* if it works on
-numbers, but for arrays of its entry that it takes elements of, and no activation makes two calls at once, so that its
-waves never widen: where lanes are few, each goes its way alone. Several threads may run parts of a wave (*parallel*) if
-nothing in it needs the host, is collected, mapped, or of a size that only the run knows; waves of numbers (*scalar*)
-may be cut anywhere.
+*Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, while
+an *agenda* takes all lanes that have reached a stage, whatever else they wait for. A group is *narrow* if it works on
+numbers (it may index arrays of its entry), and no activation makes two calls at once, so its waves never widen: where
+lanes are few, each runs alone. Several threads may run parts of a wave (*parallel*) if nothing in it runs on the host,
+is collected, is mapped, or has a size known only at run time; waves of numbers (*scalar*) may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _COPIES = ("identity", "stop_gradient", "fill")
 
 
 def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = None) -> Plan:
-    """The plan with the way each group runs; `forced` says it for all."""
+    """The plan with a schedule for each group; `forced` is the schedule of all."""
     traits = [traits_of(kernel) for kernel in plan.kernels]
     enter_groups = entered_groups(plan)
     agenda = _waiting_groups(plan) if forced is None else set()
@@ -38,7 +37,7 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
 
 
 def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
-    """Groups that lack a property, or enter one that lacks it."""
+    """Groups that lack a property, or enter a group that lacks it, directly or not."""
     closed = set(without)
     while more := {group for group, inner in entered.items() if group not in closed and inner & closed}:
         closed |= more
@@ -63,7 +62,7 @@ def _waiting_groups(plan: Plan) -> set[int]:
     """Groups with arrays, in whose first phase a call of the group waits for another."""
     has_arrays = {region.group for region in plan.regions if any(slot.type.shape for slot in region.slots)}
     waiting: set[int] = set()
-    calls: dict[int, set[int]] = {}  # of each region: the groups that are called in its first program
+    calls: dict[int, set[int]] = {}  # region -> the groups that its first program calls
     for number in reversed(range(len(plan.regions))):
         region = plan.regions[number]
         own = calls.setdefault(number, set())
@@ -110,7 +109,7 @@ def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
 
 
 def _fits(plan: Plan, region: int, item: data.Item, traits: list[Traits]) -> bool:
-    """Values are numbers. An array may come from the entry, be handed on to branches and loops, and be looked into."""
+    """Is an item on numbers alone? An array may come from the entry, pass into branches and loops, and be indexed."""
     if isinstance(item, data.Op):
         kernel = plan.kernels[item.kernel]
         if not traits[item.kernel].is_native or len(item.outputs) != 1 or not _are_numbers(plan, region, item.outputs):

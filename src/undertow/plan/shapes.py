@@ -8,12 +8,12 @@ from undertow.ir.graph import Const
 from undertow.plan.plan import Kernel, Slot
 from undertow.types import Type
 
-SMALL = 64  # bytes of a value that shares the memory of its table with others
+SMALL = 64  # bytes: values up to this size share the memory of their table
 COPIES = {"identity", "stop_gradient", "reshape", "expand_dims", "squeeze"}
 
 
 def count_of(type_: Type) -> int:
-    """Elements; -1 where only the run knows."""
+    """Number of elements; -1 if it is known only at run time."""
     count = 1
     for length in type_.shape:
         if not isinstance(length, int):
@@ -33,7 +33,7 @@ def is_large(slot: Slot | Const) -> bool:
 
 
 def is_row(kernel: Kernel, result: Type) -> bool:
-    """Is the result nothing but the operands, one behind the other?"""
+    """Is the result just the operands, one after the other?"""
     if kernel.op not in ("concat", "stack"):
         return False
     axis = kernel.attrs.integer("axis")
@@ -46,7 +46,7 @@ def part_at(kernel: Kernel, operand: Type) -> int:
         return 0
     if kernel.op != "slice":
         return -1
-    at, is_cut = 0, False  # an axis before this one has more than one element left, so this one must be whole
+    at, is_cut = 0, False  # is_cut: an axis before this one keeps more than one element, so this one must be whole
     cuts: Any = zip(*(kernel.attrs[key] for key in ("starts", "stops", "steps")), operand.shape, strict=True)  # type: ignore[arg-type]
     for start, stop, step, length in cuts:
         left = range(length)[slice(start, stop, step)]

@@ -1,7 +1,7 @@
 """Finds values that all lanes below an entry share: weights, and what is computed from them alone.
 
-What is read from outside is such a value, and what is made of such values. (An entry for each lane may hold values of
-its own: who makes entries counts them.)
+Values read from the entry or from main are shared, and so is what is computed from shared values alone. (If each lane
+makes an entry of its own, their values may differ: the run counts entries.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from undertow.plan.walk import items_in
 
 
 def share(plan: Plan) -> Plan:
-    """The plan with these slots marked."""
+    """The plan with shared slots marked."""
     shared: list[set[int]] = [set() for _ in plan.regions]
     todo = [(number, list(items_in(region))) for number, region in enumerate(plan.regions)]
     before = -1

@@ -1,8 +1,8 @@
 """Calls whose lanes are interleaved, and values that only calls read.
 
-concat([f(left), f(right)]) is rows of the results of both calls, in turn. So if lane 2k of the wave is the left call of
-lane k, and lane 2k + 1 the right one, that is the column of the results itself, in rows of twice the length; and on the
-way back, the parts of its cotangent are the column that both calls are given. Nothing is copied.
+A row of concat([f(left), f(right)]) is a result of the left call, then one of the right. So if lane 2k of the wave is
+the left call of lane k, and lane 2k + 1 the right one, the column of results, seen as rows of twice the length, is the
+concatenation; and in the backward phase, its cotangent is the column that both calls are given. Nothing is copied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from undertow.plan.walk import items_in, singly, use_counts, with_entered
 
 
 def find_siblings(plan: Plan) -> Plan:
-    """The plan with families of calls, and slots that only calls read, marked."""
+    """The plan with sibling calls, and slots that only calls read, marked."""
     if not any(is_large(slot) for region in plan.regions for slot in region.slots if slot.type.shape):
         return plan
     uses = use_counts(plan)
@@ -26,7 +26,7 @@ def find_siblings(plan: Plan) -> Plan:
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """Which call gives a slot."""
+    """The call result that a slot holds."""
 
     call: Call
     result: int
@@ -39,10 +39,10 @@ class _Families:
         self.region = region
         self.uses = uses
         self.sources: dict[int, _Source] = {}
-        self.members: dict[int, tuple[int, int, int]] = {}  # of a call's number: family, place, how many
+        self.members: dict[int, tuple[int, int, int]] = {}  # call number -> (family, place, how many)
 
     def run(self) -> Region:
-        arguments: Counter[int] = Counter()  # of slots: how many calls take them
+        arguments: Counter[int] = Counter()  # slot -> how many calls take it
         for at, call in self._calls():
             arguments.update(call.arguments)
             if call.phase == 0:
@@ -61,10 +61,10 @@ class _Families:
         region = self.region if slots == self.region.slots else self.region.with_slots(slots)
         if not self.members:
             return region
-        return region.with_programs(tuple(with_entered(program, self._told) for program in region.programs))
+        return region.with_programs(tuple(with_entered(program, self._with_family) for program in region.programs))
 
-    def _told(self, item: Entered) -> Entered:
-        """A call that knows its family; anything else as it is."""
+    def _with_family(self, item: Entered) -> Entered:
+        """A sibling call marked as such; any other item as it is."""
         if not isinstance(item, Call) or item.phase or item.call not in self.members:
             return item
         family, place, count = self.members[item.call]
@@ -78,7 +78,7 @@ class _Families:
                         yield (p, s), item
 
     def _join(self, item: Op) -> None:
-        """Does this put one result of several calls, made together, side by side?"""
+        """Make siblings of calls of one stage if this operator concatenates the same result of each."""
         if not all(x in self.sources for x in item.inputs) or len(set(item.inputs)) < len(item.inputs):
             return
         if not is_row(self.plan.kernels[item.kernel], self.region.slots[item.outputs[0]].type):
@@ -87,7 +87,7 @@ class _Families:
         slots = [self.region.slots[x] for x in item.inputs]
         first = sources[0]
         for source, slot in zip(sources, slots, strict=True):
-            # A call is a sibling once; small values are copied anyway.
+            # A call has one family at most; small values are copied anyway.
             is_alike = (
                 source.stage == first.stage
                 and source.result == first.result

@@ -1,15 +1,15 @@
 """Turns: how often a branch is entered in one phase, and what happens in it each time.
 
-Branches on one predicate are one branch. So a value may leave it, be worked on outside, and come in again: then it is
-entered again, in another *turn*, where it finds what it computed in the turn before.
+Branches on one predicate are one branch. So a value may leave it, be used outside, and the result come in again: then
+the branch is entered again, in another *turn*, with what it computed in the turn before.
 
     if p: x = f(a)          turn 0 of the branch on p
     y = x + 1
     if p: z = g(y)          turn 1 of the same branch
 
-Two branches may also wait for different parts of each other. Where whole branches wait in a circle, each of them is
-divided by how many branches of the circle stand before a part of it, on the longest way. That is rare: most graphs
-are only looked at.
+Two branches may also wait for different parts of each other. Where whole branches wait in a cycle, each is divided:
+the turn of an element is the largest number of exits from branches of the cycle on a path to it. That is rare: most
+graphs are only checked.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ class Element:
     region: int
     phase: int
     end_of: Pair | None = None
-    leaves: bool = False  # is it a merge, which brings a value out of a branch?
+    leaves: bool = False  # it is a merge: a value leaves the branch
     needs: list[Element] = field(default_factory=list)
     turn: int = 0  # of the enclosing branch, or the one that it starts or ends
 
 
 class Turns:
-    """Divides branches; afterwards every element knows its turn."""
+    """Divides branches into turns; afterwards every element has its turn."""
 
     def __init__(self, graph: StaticGraph, elements: Sequence[Element]) -> None:
         self.graph = graph
         self.elements = elements
-        self.around: dict[tuple[Pair, int, int], int] = {}  # of (branch, phase, turn): the turn around it
+        self.around: dict[tuple[Pair, int, int], int] = {}  # (branch, phase, turn) -> the turn of the enclosing branch
         standing: dict[tuple[int, int], list[Element]] = {}
         for element in elements:
             standing.setdefault((element.region, element.phase), []).append(element)
-        for region, phase in sorted(standing):  # regions around others come before them
-            found = standing[region, phase]
-            if not any(element.end_of for element in found):
+        for region, phase in sorted(standing):  # outer regions come before inner ones
+            here = standing[region, phase]
+            if not any(element.end_of for element in here):
                 continue  # no branch stands here
-            circles = [
+            cyclic = [
                 name
-                for turn in sorted({element.turn for element in found})
-                for name in self._circles([element for element in found if element.turn == turn])
+                for turn in sorted({element.turn for element in here})
+                for name in self._cyclic([element for element in here if element.turn == turn])
             ]
-            if circles:
-                self._divide(region, phase, {name for name in circles if isinstance(name, tuple)})
+            if cyclic:
+                self._divide(region, phase, {name for name in cyclic if isinstance(name, tuple)})
 
     def outer(self, pair: Pair, phase: int, turn: int) -> int:
         """The turn of the region around a branch in which a turn of the branch happens."""
         inherited = turn if self.graph.regions[pair[1]].kind == "branch" else 0
         return self.around.get((pair, phase, turn), inherited)
 
-    def _circles(self, standing: Sequence[Element]) -> set[Pair | Element]:
-        """Items that wait for themselves if branches are entered once. Items inside wait only for its inputs."""
+    def _cyclic(self, standing: Sequence[Element]) -> set[Pair | Element]:
+        """The items in dependence cycles if each branch is one item, which waits for all its inputs."""
         here = set(standing)
         before: dict[Pair | Element, set[Pair | Element]] = {}
         for element in standing:
@@ -73,7 +73,7 @@ class Turns:
             waits = before.setdefault(name, set())
             if not element.leaves:
                 waits |= {needed.end_of or needed for needed in element.needs if needed in here}
-        return _in_circles(before)
+        return _in_cycles(before)
 
     def _divide(self, region: int, phase: int, pairs: set[Pair]) -> None:
         members = {element: self._branch_in(region, element) for element in self.elements if element.phase == phase}
@@ -90,11 +90,11 @@ class Turns:
                 default=0,
             )
         for pair in pairs:
-            inside = [element for element, found in members.items() if found == pair]
+            inside = [element for element, branch in members.items() if branch == pair]
             places = sorted({(element.turn, depth[element]) for element in inside})
             number = {place: turn for turn, place in enumerate(places)}
-            for (turn, _), made in zip(places, number.values(), strict=True):
-                self.around[pair, phase, made] = turn
+            for (outer_turn, _), turn in number.items():
+                self.around[pair, phase, turn] = outer_turn
             for element in inside:
                 element.turn = number[element.turn, depth[element]]
 
@@ -114,14 +114,14 @@ class Turns:
 T = TypeVar("T")
 
 
-def _in_circles(before: Mapping[T, set[T]]) -> set[T]:
-    """The names on circles: what is left when all that waits for nothing is taken away, from both ends."""
+def _in_cycles(before: Mapping[T, set[T]]) -> set[T]:
+    """The nodes on, or between, cycles: those left after removing what waits for nothing, from both ends."""
     edges = before
     for _ in range(2):
         sorter, left = TopologicalSorter(edges), set(edges)
         with suppress(CycleError):
             sorter.prepare()
-        while ready := sorter.get_ready():  # until cycles block it
+        while ready := sorter.get_ready():  # until only cycles are left
             left.difference_update(ready)
             sorter.done(*ready)
         turned: dict[T, set[T]] = {name: set() for name in left}

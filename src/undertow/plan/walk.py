@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
+from undertow.ir.budget import paced
 from undertow.plan import plan as data
 from undertow.plan.plan import NO_SLOT, Item, Operand, Plan, Program, Region, Stage
 
@@ -23,15 +24,15 @@ def is_straight(item: Item) -> bool:
 
 
 def items_of(program: Program) -> Iterator[Item]:
-    """All items of a program, whether or not they have an order yet."""
-    yield from program.unordered
+    """All items of a program, ordered yet or not."""
+    yield from paced(program.unordered)
     for stage in program.stages:
-        yield from run_of(stage)
+        yield from paced(run_of(stage))
         yield from stage.entered
 
 
 def entered_of(program: Program) -> Iterator[Item]:
-    """What a program enters."""
+    """The items of a program that enter regions."""
     for item in program.unordered:
         if not is_straight(item):
             yield item
@@ -40,12 +41,12 @@ def entered_of(program: Program) -> Iterator[Item]:
 
 
 def run_of(stage: Stage) -> tuple[data.Straight, ...]:
-    """The straight run of a stage, with what may wait at its end."""
+    """The straight run of a stage, with the deferred steps at its end."""
     return stage.straight + stage.deferred
 
 
 def singly(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, those that run in one pass one by one."""
+    """The items, with each fused pass replaced by its operators."""
     for item in items:
         if isinstance(item, data.Fused):
             yield from item.ops
@@ -59,14 +60,14 @@ def items_in(region: Region) -> Iterator[Item]:
 
 
 def places(plan: Plan) -> Iterator[tuple[int, int, Program]]:
-    """Every program, with the numbers of its region and its own."""
+    """Every program, with its region's number and its own."""
     for number, region in enumerate(plan.regions):
         for k, program in enumerate(region.programs):
             yield number, k, program
 
 
 def reads(item: Item) -> tuple[Operand, ...]:
-    """What an item reads of its own region. (`inner_reads` says what it reads of those that it enters.)"""
+    """The operands that an item reads in its own region. (`inner_reads`: in the regions that it enters.)"""
     if isinstance(item, data.Op):
         return item.inputs
     if isinstance(item, data.Branch):
@@ -110,7 +111,7 @@ def writes(item: Item) -> tuple[int, ...]:
 
 
 def enters(item: Item) -> tuple[Place, ...]:
-    """The regions inside its own that an item enters, and which program of each; a call enters another body."""
+    """The inner regions that an item enters, and which program of each; none for a call, which enters another body."""
     if isinstance(item, data.Branch):
         return tuple([(side, item.visit) for side in item.regions])
     if isinstance(item, data.Loop):
@@ -121,7 +122,7 @@ def enters(item: Item) -> tuple[Place, ...]:
 
 
 def transfers_of(item: Item) -> Iterator[tuple[int, data.Transfer]]:
-    """What an item hands to the regions that it enters: the region, and from where to where."""
+    """The transfers into the regions that an item enters, each with its region."""
     if isinstance(item, data.Branch):
         for side, transfers in zip(item.regions, item.transfers, strict=True):
             for transfer in transfers:
@@ -135,14 +136,14 @@ def transfers_of(item: Item) -> Iterator[tuple[int, data.Transfer]]:
 
 
 def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
-    """What an item reads of other regions: of those that it entered, when they are over, and of main."""
+    """The values that an item reads in other regions: those that it entered, after they end, and main."""
     if isinstance(item, data.Branch):
         for merge in item.merges:
             yield item.regions[0], merge.sides[0]
             yield item.regions[1], merge.sides[1]
     elif isinstance(item, data.Loop):
         for transfer in item.variables + item.outers:
-            yield item.body, transfer.to  # the next iteration does
+            yield item.body, transfer.to  # by the next iteration
         for exit_ in item.exits:
             yield item.body, exit_.source
         going = going_on(plan, item)
@@ -176,7 +177,7 @@ def entered_groups(plan: Plan) -> dict[int, set[int]]:
 
 
 def use_counts(plan: Plan) -> list[list[int]]:
-    """How often each slot of each region is read, by whatever stands anywhere in the plan."""
+    """How often each slot of each region is read, anywhere in the plan."""
     counts = [[0] * len(region.slots) for region in plan.regions]
     for number, region in enumerate(plan.regions):
         own = counts[number]
@@ -194,13 +195,13 @@ def use_counts(plan: Plan) -> list[list[int]]:
 
 
 def with_entered(program: Program, change: Callable[[data.Entered], data.Entered]) -> Program:
-    """A program in order, with each of the things that it enters changed."""
+    """An ordered program, with `change` applied to each item that enters regions."""
     stages = [replace(stage, entered=tuple(map(change, stage.entered))) for stage in program.stages]
     return Program(program.phase, tuple(stages))
 
 
 def with_programs(plan: Plan, changed: dict[Place, Program]) -> Plan:
-    """The plan with other programs in some places."""
+    """The plan with some programs replaced."""
     if not changed:
         return plan
     regions: list[Region] = list(plan.regions)

@@ -38,7 +38,7 @@ class Growth:
 
 def perplexity(loss: float, nodes: float) -> float:
     """The perplexity per node of trees with this loss and this many nodes on average."""
-    with np.errstate(over="ignore"):  # infinite, where it is too large to be told
+    with np.errstate(over="ignore"):  # inf if it is too large
         return float(np.exp(loss / nodes))
 
 

@@ -41,9 +41,9 @@ class Record:
 
     @property
     def quality(self) -> tuple[float, float]:
-        """What the best epoch has most of: dev roots that are right, and of equals nodes; else little loss.
+        """The higher, the better: accuracy on dev roots, then on dev nodes; without labels, minus the loss.
 
-        Where all roots have the same label, as sentences have, nodes decide. The loss does where nothing is labelled.
+        So nodes decide if all roots have the same label, as sentences do.
         """
         if np.isnan(self.dev_accuracy):
             return -self.dev_loss, 0.0
@@ -60,7 +60,7 @@ class State:
     done: int = 0  # batches of this epoch
     tally: Tally = Tally()  # of this epoch  # noqa: RUF009
     history: tuple[Record, ...] = ()
-    best: Params | None = None  # the parameters of the epoch that the dev set liked best
+    best: Params | None = None  # the parameters of the epoch with the best dev score
 
     @property
     def epoch(self) -> int:
@@ -127,7 +127,7 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
                 fault.hint += f"; batches of fewer than {recipe.batch} trees need less: Recipe(batch=), or --batch"
                 raise
             _check_loss(loss, f"in step {state.step + 1} of epoch {state.epoch + 1}")
-            with np.errstate(all="ignore"):  # what overflows here is told by the next loss
+            with np.errstate(all="ignore"):  # an overflow here shows in the next loss
                 grads = _pulled(grads, state.params, recipe.l2)
                 if recipe.clip is not None:
                     grads = ut.optim.clip_by_norm(grads, recipe.clip)

@@ -35,7 +35,7 @@ class Tally:
     nodes_right: int = 0
 
     def plus(self, model: Model, batch: Forest, loss: Any, hits: Any) -> Tally:
-        """And one more batch, of which these are the mean loss and [roots right, nodes right]."""
+        """The sums with one more batch: its mean loss and its [roots right, nodes right]."""
         known = batch.label >= 0 if isinstance(model, TreeClassifier) else np.zeros(batch.size, bool)
         return Tally(
             self.trees + len(batch),
@@ -47,7 +47,7 @@ class Tally:
         )
 
     def score(self) -> Score:
-        """What these sums come to."""
+        """The score of these sums."""
         return Score(
             self.loss / max(self.trees, 1),
             self.roots_right / self.labelled_roots if self.labelled_roots else float("nan"),

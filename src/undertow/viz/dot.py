@@ -63,7 +63,7 @@ def dot(graph: StaticGraph) -> str:
 
 
 def _clusters(graph: StaticGraph) -> list[str]:
-    """The regions, each with its nodes and the regions inside it; a stack, for branches nest without limit."""
+    """The regions, each with its nodes and inner regions; with a stack, since branches nest without limit."""
 
     nodes = grouped((node.region, number) for number, node in enumerate(graph.nodes))
     inside = grouped((r.parent if r.kind == "branch" else None, number) for number, r in enumerate(graph.regions))

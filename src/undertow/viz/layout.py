@@ -24,12 +24,12 @@ from undertow.ir.walk import grouped, in_order, is_inward, ports_of
 from undertow.types import CTL
 
 LARGEST = 2_000  # nodes; above that a layered picture is neither quick nor readable
-_DEEPEST = 24  # boxes in boxes; what is deeper is drawn in the last of them
+_DEEPEST = 24  # nested boxes; deeper regions are drawn in the last of them
 _GAP, _SPACE = 30.0, 20.0  # between layers, between items of a layer
 _LANE = 9.0  # between parallel edges
 _PAD, _HEAD = 16.0, 20.0  # inside a box, and above its content for the name
 _MARGIN = 24.0
-_TALL = 60.0  # a layer with such a box in it is aligned at the top
+_TALL = 60.0  # a layer with a box of this height is aligned at the top
 _SWEEPS = 12
 _BADNESS: dict[object, float] = {"node": 900.0, "box": 200.0}  # of a lane that crosses one
 
@@ -123,7 +123,7 @@ def _spread(index: int, count: int, width: float) -> float:
 
 @dataclass(slots=True)
 class _Item:
-    """Something with a place in a layer. Its place is that of its upper middle."""
+    """Something in a layer, placed by the middle of its upper side."""
 
     width: float
     height: float
@@ -143,7 +143,7 @@ class _Stretch:
     source_at: float
     target_at: float
     has_arrow: bool
-    is_free: bool = False  # may it end at another place of its target's side?
+    is_free: bool = False  # it may end anywhere on its target's side
     bends: list[int] = field(default_factory=list)  # items that stand for it in the layers between
 
 
@@ -158,7 +158,7 @@ class _Level:
     seen: set[tuple[int, int, Port]] = field(default_factory=set)  # ends of stretches: edges share those to borders
     above: set[int] = field(default_factory=set)  # points on the upper border
     below: set[int] = field(default_factory=set)  # points on the lower border
-    order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs that no edge may say
+    order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs, besides those of edges
     sides: list[tuple[int, int]] = field(default_factory=list)  # boxes of the true and the false side of a branch
     # Items whose edges run to the side below their layer, and those whose edges come from the side above it.
     sideways: dict[str, dict[int, None]] = field(default_factory=lambda: {"leaving": {}, "coming": {}})
@@ -182,7 +182,7 @@ class _Level:
         self._find_x(rows)
 
     def _find_layers(self) -> None:
-        """As high as the edges allow; the border points in layers of their own."""
+        """Put each item as high as the edges allow; border points get their own layers."""
         pairs = [(s.source, s.target) for s in self.stretches if s.source != s.target] + self.order
         before, after = grouped((target, source) for source, target in pairs), grouped(pairs)
         first = 1 if self.above else 0
@@ -197,7 +197,7 @@ class _Level:
             self.items[number].layer = last + 1
 
     def _sink(self, after: dict[int, list[int]]) -> None:
-        """Lower what has nothing above it to just over the first that needs it."""
+        """Lower items without predecessors to just above their first user."""
         has_input = {stretch.target for stretch in self.stretches}
         for number, item in enumerate(self.items):
             if number not in has_input and number not in self.above and number in after:
@@ -236,7 +236,7 @@ class _Level:
         return turned if self._twists(turned) < self._twists(rows) else rows
 
     def _twists(self, rows: Sequence[Sequence[int]]) -> int:
-        """How much is in the wrong order: edges that cross at a side of an item, and true sides right of false ones."""
+        """How much is out of order: edges that cross at a side of an item, and true sides right of false ones."""
         place = {number: position for row in rows for position, number in enumerate(row)}
         links = list(self._links())
         outputs = grouped((upper, (begin, place[lower])) for upper, lower, begin, _ in links)
@@ -580,7 +580,7 @@ class _Outside:
         self.height = lowest + (len(sources) + 1) * _LANE + _MARGIN
 
     def way(self, node: int, direction: str, edges: list[Edge]) -> _Way:
-        """A way on the side that the node's lane reaches with the least before it."""
+        """A way on the side that the node's lane reaches past the fewest obstacles."""
         picture, body = self.picture, self.picture.index.bodies[node]
         level, inside = picture.levels[picture.box(node)], picture.inside_body[picture.box(node)]
         item = picture.item(node)

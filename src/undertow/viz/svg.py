@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from undertow.ir.graph import Const, Node, Operand, Port, Region, StaticGraph
 from undertow.ir.structure import BACK, BODIES, INWARD, READS, SOURCES, STATIC, Role
-from undertow.ir.text import dump_nodes, show_const
+from undertow.ir.text import INFIX, dump_nodes, show_const
 from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
@@ -26,11 +26,7 @@ _CORNER = 7.0
 # --------------------------------------------------------------------------------------------------------------
 # Looks
 
-INFIX = {
-    "add": "+", "subtract": "−", "multiply": "×", "divide": "÷", "floor_divide": "//", "remainder": "%",
-    "power": "**", "matmul": "@", "equal": "=", "not_equal": "≠", "less": "<", "less_equal": "≤", "greater": ">",
-    "greater_equal": "≥", "logical_and": "and", "logical_or": "or", "bitwise_and": "&", "bitwise_or": "|",
-}  # fmt: skip
+_TYPESET = {"-": "−", "*": "×", "/": "÷", "==": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Style:
 
 
 _PRIMITIVE = Style("box", "#ffffff", "#8d949e")
-_ORDER = Style("pill", "#ececea", "#b3b5b8")  # what carries order only steps back
+_ORDER = Style("pill", "#ececea", "#b3b5b8")  # order tokens are drawn pale
 _BRANCH = ("#ffedbd", "#c08400")
 _SITES = {"call": ("#e6dcfb", "#7648cf"), "loop": ("#d2efea", "#168577"), "map": ("#fde3d3", "#c2570c")}
 _PALE = {"hoist": ("#f1ecfc", "#7648cf"), "hoist_read": ("#f1ecfc", "#7648cf"), "outer": ("#eef7f5", "#168577")}
@@ -96,7 +92,7 @@ def style_of(graph: StaticGraph, node: Node) -> Style:
 def label(graph: StaticGraph, number: int) -> tuple[str, str]:
     """What is written on a node: the operator with its constants, and its name below."""
     node = graph.nodes[number]
-    short = node.name.rsplit("/", 1)[-1]
+    short = node.short_name
     if "site" in node.attrs:
         main, sub = f"{node.op.removesuffix('_start')} @{node.attrs['site']}", short
         if node.op.endswith("_start"):
@@ -117,7 +113,8 @@ def _primitive(node: Node, short: str) -> tuple[str, str]:
     operands = [_operand(operand) for operand in node.inputs]
     named = short if not short.startswith(node.op) else node.op
     if node.op in INFIX and len(operands) == 2:
-        return f"{operands[0]} {INFIX[node.op]} {operands[1]}", named
+        sign = INFIX[node.op]
+        return f"{operands[0]} {_TYPESET.get(sign, sign)} {operands[1]}", named
     if node.op == "identity" and len(operands) == 1 and isinstance(node.inputs[0], Const):
         return operands[0], named
     if any(isinstance(operand, Const) for operand in node.inputs):
@@ -212,7 +209,7 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
 
 
 def _routes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
-    # Those that only carry order first, so that data lies above them.
+    # Control edges first, so that data edges lie above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
         colour = edge_colour(graph, route.kind, route.port)
         is_faint = route.kind != "control" and graph.type_of(route.port) == CTL
@@ -285,7 +282,7 @@ def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) ->
     return f'<polygon points="{path}" stroke-linejoin="round" {look}/>'
 
 
-# What XML 1.0 cannot say, even escaped; lone surrogates cannot be encoded either.
+# Characters that XML 1.0 does not allow, even escaped, and lone surrogates, which cannot be encoded.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 

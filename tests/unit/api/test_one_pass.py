@@ -1,8 +1,9 @@
-"""Updates in one pass: the bits of the formulas, new arrays or the old ones, and what is left to the formulas."""
+"""Updates in one pass: the bits of the rules on arrays, new arrays or the old ones, and what does not fit."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 import undertow as ut
 from undertow import _core
-from undertow.api import one_pass
+from undertow.api import one_pass, update_rules
+from undertow.api.update_header import header
 from undertow.errors import UndertowError
 
 OPTIMIZERS = {
@@ -26,9 +28,14 @@ DTYPES = (np.float32, np.float64)
 SHAPE = (23, 7)
 
 
-def _formulas(opt: Any) -> Any:
-    """The same optimizer as a class of its own, which the core does not know."""
-    made = type("Another", (type(opt),), {})
+def _outside_of_the_core(opt: Any) -> Any:
+    """The same optimizer, by a rule that the core does not have."""
+
+    def rule(self: Any, rate: Any, count: Any) -> update_rules.Update:
+        known, settings = type(opt).rule(self, rate, count)
+        return lambda *values: known(*values), settings
+
+    made = type("Another", (type(opt),), {"rule": rule})
     return made(**{field.name: getattr(opt, field.name) for field in fields(opt)})
 
 
@@ -54,28 +61,38 @@ def _trained(opt: Any, grads: list[Any], dtype: Any, **options: Any) -> tuple[An
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("donate", [False, True])
-def test_the_bits_are_those_of_the_formulas(name: str, dtype: Any, is_sparse: bool, donate: bool) -> None:
+def test_the_bits_are_those_of_operators_on_arrays(name: str, dtype: Any, is_sparse: bool, donate: bool) -> None:
     grads = _gradients(dtype, is_sparse)
     x, slots = _trained(OPTIMIZERS[name], grads, dtype, donate=donate)
-    wanted, wanted_slots = _trained(_formulas(OPTIMIZERS[name]), grads, dtype)
+    wanted, wanted_slots = _trained(_outside_of_the_core(OPTIMIZERS[name]), grads, dtype)
     np.testing.assert_array_equal(x, wanted)
     assert x.dtype == dtype and slots.keys() == wanted_slots.keys()
     for key, slot in slots.items():
         np.testing.assert_array_equal(slot, wanted_slots[key])
 
 
+def test_the_rules_of_the_core_are_those_in_python() -> None:
+    path = Path(__file__).parents[3] / "core" / "src" / "isa" / "update_rules.h"
+    assert path.read_text(encoding="utf-8") == header(), "run `python -m undertow.api.update_header`, then `make core`"
+    assert {opt.rule(0.1, 1)[0].__name__ for opt in OPTIMIZERS.values()} == set(update_rules.IN_CORE.values())
+
+
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_instruction_set(isa: str, dtype: Any) -> None:
-    g, x, s = (np.linspace(low, 2, 1001).astype(dtype) for low in (-1, -2, 0))
-    places = [np.empty_like(x), np.empty_like(s)]
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_instruction_set(name: str, dtype: Any, isa: str) -> None:
+    opt = OPTIMIZERS[name]
+    rule, settings = opt.rule(0.1, 3)
+    rng = np.random.default_rng(2)
+    g, x, *slots = (np.abs(rng.standard_normal(1001)).astype(dtype) - (k < 2) for k in range(len(opt.slots) + 2))
+    places = [np.empty_like(x) for _ in (x, *slots)]
     try:
-        _core.update("adagrad", [g], [[x, s]], [places], [0.1, 1e-10], isa)
+        _core.update(update_rules.IN_CORE[rule], [g], [[x, *slots]], [places], settings, isa)
     except ValueError:
         pytest.skip(f"this machine has no {isa}")
-    squares = s + g * g
-    np.testing.assert_array_equal(places[1], squares)
-    np.testing.assert_array_equal(places[0], x + dtype(-0.1) * g / (np.sqrt(squares) + dtype(1e-10)))
+    increments = rule(g, *slots, *(dtype(setting) for setting in settings))
+    for found, before, increment in zip(places, (x, *slots), increments, strict=True):
+        np.testing.assert_array_equal(found, before + increment)
 
 
 def test_donated_arrays_are_written_over() -> None:
@@ -132,8 +149,9 @@ def test_a_number_out_of_range_is_an_error_and_changes_nothing() -> None:
     with pytest.raises(UndertowError):
         opt.update({"v": np.ones(2), "w": bad}, state, params)
     assert (params["w"] == 1).all() and (params["v"] == 1).all() and state.step == 0
-    assert not one_pass.fits(bad, [params["w"]])
-    assert one_pass.update(one_pass.Rule("sgd", [0.5]), [bad], [[params["w"]]], True) is None
+    update = ut.optim.SGD(0.5).rule(0.5, 1)
+    assert not one_pass.fits(update, bad, [params["w"]])
+    assert one_pass.update(update, [bad], [[params["w"]]], True) is None
     assert (params["w"] == 1).all()
 
 

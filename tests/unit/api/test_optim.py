@@ -103,6 +103,15 @@ def sparse_draws(dtype: Any = np.float64) -> tuple[Any, list[ut.IndexedRows]]:
     return rng.normal(size=(6, 3)).astype(dtype), made
 
 
+MIXED = (lambda held: held["table"], lambda held: held["x"][0])  # the leaves of what `mixed_draws` gives
+
+
+def mixed_draws(dtype: Any) -> tuple[Any, list[Any]]:
+    """A table with sparse gradients, and an array in a list with dense ones; the gradients of each step."""
+    (table, sparse), (x, dense) = sparse_draws(dtype), draws((2,), dtype)
+    return {"table": table, "x": [x]}, [{"table": rows, "x": [g]} for rows, g in zip(sparse, dense, strict=True)]
+
+
 def lazy(formula: Formula, table: Any, grads: list[ut.IndexedRows], name: str) -> Any:
     """What sparse updates must give: each row sees only the steps that touch it."""
     out = table.copy()
@@ -127,6 +136,29 @@ def lazy(formula: Formula, table: Any, grads: list[ut.IndexedRows], name: str) -
 
 # --------------------------------------------------------------------------------------------------------------
 # Functional updates
+
+
+def test_an_optimizer_of_ones_own() -> None:
+    """A rule is any function of a gradient, slots and settings: here the sign of a decaying mean (Lion, shortened)."""
+
+    def lion(g: Any, mean: Any, rate: Any, fresh: Any) -> tuple[Any, Any]:
+        to_mean = fresh * (g - mean)
+        return -rate * ut.sign(mean + to_mean), to_mean
+
+    class Lion(ut.optim.Optimizer):
+        @property
+        def slots(self) -> dict[str, float]:
+            return {"mean": 0.0}
+
+        def rule(self, rate: Any, count: Any) -> Any:
+            return lion, (rate, 0.1)
+
+    opt, g = Lion(0.5), np.array([3.0, -1.0])
+    here = opt.update(g, opt.init(np.zeros(2)), np.zeros(2))
+    inside = ut.function(lambda g, state, x: opt.update(g, state, x))(g, opt.init(np.zeros(2)), np.zeros(2))
+    for x, state in (here, inside):
+        assert x.tolist() == [-0.5, 0.5] and state.step == 1
+        np.testing.assert_allclose(state.slots["mean"], [0.3, -0.1])
 
 
 @each_dtype
@@ -209,24 +241,21 @@ def test_what_is_no_float_stays() -> None:
 @each_optimizer
 def test_inside_a_function(name: str, dtype: Any, engine: str) -> None:
     opt, _ = CASES[name]
-    table, sparse = sparse_draws(dtype)
-    x, dense = draws((2,), dtype)
-    params: Any = {"table": table, "x": x}
+    params, gradients = mixed_draws(dtype)
 
     @ut.function
     def update(grads, state, params):
         return opt.update(grads, state, params)
 
     state, here = opt.init(params), (params, opt.init(params))
-    for rows, g in zip(sparse, dense, strict=True):
-        grads = {"table": rows, "x": g}
+    for grads in gradients:
         params, state = update.run(grads, state, params, engine=engine)
         here = opt.update(grads, here[1], here[0])
-    assert isinstance(state, ut.optim.State) and state.step == STEPS and params["x"].dtype == dtype
-    for path in ("table", "x"):
-        np.testing.assert_allclose(params[path], here[0][path], **tolerance(dtype))
+    assert isinstance(state, ut.optim.State) and state.step == STEPS and params["x"][0].dtype == dtype
+    for leaf in MIXED:
+        np.testing.assert_allclose(leaf(params), leaf(here[0]), **tolerance(dtype))
         for slot in state.slots:
-            np.testing.assert_allclose(state.slots[slot][path], here[1].slots[slot][path], **tolerance(dtype))
+            np.testing.assert_allclose(leaf(state.slots[slot]), leaf(here[1].slots[slot]), **tolerance(dtype))
 
 
 def test_training_in_one_run() -> None:
@@ -301,27 +330,23 @@ def test_optimizers_as_arguments() -> None:
 @each_optimizer
 def test_variables_and_functional_updates_are_the_same(name: str, dtype: Any, where: str) -> None:
     opt, _ = CASES[name]
-    table, sparse = sparse_draws(dtype)
-    x, dense = draws((2,), dtype)
-    variables = {"table": ut.Variable(table, name="table"), "x": [ut.Variable(x, name="x")]}
+    params, gradients = mixed_draws(dtype)
+    variables = {"table": ut.Variable(params["table"], name="table"), "x": [ut.Variable(params["x"][0], name="x")]}
     updater = ut.optim.Updater(opt, variables)
 
     @ut.function
     def step(grads):
         updater.apply(grads)
 
-    params: Any = {"table": table, "x": [x]}
     state = opt.init(params)
-    for rows, g in zip(sparse, dense, strict=True):
-        grads = {"table": rows, "x": [g]}
+    for grads in gradients:
         params, state = opt.update(grads, state, params)
         updater.apply(grads) if where == "outside" else step.run(grads, engine=where)
     assert updater.step.value == STEPS and variables["x"][0].dtype.numpy == dtype
-    np.testing.assert_allclose(variables["table"].value, params["table"], **tolerance(dtype))
-    np.testing.assert_allclose(variables["x"][0].value, params["x"][0], **tolerance(dtype))
-    for slot, held in updater.slots.items():
-        np.testing.assert_allclose(held["table"].value, state.slots[slot]["table"], **tolerance(dtype))
-        np.testing.assert_allclose(held["x"][0].value, state.slots[slot]["x"][0], **tolerance(dtype))
+    for leaf in MIXED:
+        np.testing.assert_allclose(leaf(variables).value, leaf(params), **tolerance(dtype))
+        for slot, held in updater.slots.items():
+            np.testing.assert_allclose(leaf(held).value, leaf(state.slots[slot]), **tolerance(dtype))
 
 
 @each_optimizer

@@ -33,6 +33,7 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.recursions import even
+from tests.support.saved import packed, unpacked
 from tests.support.validity import parse_library
 
 import undertow as ut
@@ -211,19 +212,6 @@ def stored(function: ut.Function, *args: Any) -> bytes:
     only = fresh(function)
     only.graph(*args)
     return saved(only)
-
-
-def unpacked(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        return {name: file.read(name) for name in file.namelist()}
-
-
-def packed(entries: dict[str, bytes] | list[tuple[str, bytes]]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as file:
-        for name, data in entries.items() if isinstance(entries, dict) else entries:
-            file.writestr(name, data)
-    return made.getvalue()
 
 
 def loaded(tmp_path: Path, data: bytes) -> Any:
@@ -808,16 +796,16 @@ GRAPHS: list[tuple[str, str, str]] = [
     ("less_equal n, 1:i64", "explode n, 1:i64", "unknown operator 'explode'"),
     ("less_equal n, 1:i64", "less_equal n, 1:i64 axis=0", "takes no attribute, not axis"),
     ("less_equal: bool", "less_equal: i64", "is not decided by a bool scalar|predicate of a switch"),
-    ('call n callee="fib"', 'call n callee="fob"', "a graph that is entered is not in the library"),
-    ('call n callee="fib"', 'call n callee="main"', "a call enters a graph that is no function"),
+    ('call n callee="fib"', 'call n callee="fob"', "a node enters a graph that is not in the library"),
+    ('call n callee="fib"', 'call n callee="main"', "a call, loop or map enters a graph of the wrong kind"),
     ('call n callee="fib"', "call n", "lacks an attribute"),
     ("main=main", "main=fib", "is not a main graph"),
     ("main=main", "main=other", "the library has no main graph"),
     ("(n: i64) -> (fib)", "(n: i64, ) -> (fib)", "expected a parameter"),
     ("(n: i64) -> (fib)", "(n: f64) -> (fib)", "does not accept its argument"),
-    ("(n: i64) -> (fib)", "(n: i64) -> (fib#5)", "a result is not there"),
+    ("(n: i64) -> (fib)", "(n: i64) -> (fib#5)", "a result does not exist"),
     ("merge if1.then/value, if1.else/add", "merge if1.else/add, if1.then/value", "does not join the true and the"),
-    ("if1.else/fib, if1.else/fib_2", "if1.else/fib, n", "lives in another region"),
+    ("if1.else/fib, if1.else/fib_2", "if1.else/fib, n", "lives in a different region"),
     ("identity 1:i64 ^start.if#0", "identity 1:i64", "no input that could trigger it"),
 ]
 

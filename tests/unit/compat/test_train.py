@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import undertow as ut
 import undertow.compat.v1 as tf
 from undertow.api.options import ENGINES
 from undertow.compat.v1 import function
@@ -148,6 +149,28 @@ def test_a_rule(rule):
         session.run(step)
         at = move(at, 2 * at * [1.0, 2.0, 0.5])
         np.testing.assert_allclose(session.run(x), at, rtol=1e-9)
+
+
+SAME = {
+    "descent": (lambda: tf.train.GradientDescentOptimizer(0.1), ut.optim.SGD(0.1)),
+    "momentum": (lambda: tf.train.MomentumOptimizer(0.1, 0.8), ut.optim.SGD(0.1, 0.8)),
+    "nesterov": (lambda: tf.train.MomentumOptimizer(0.1, 0.8, use_nesterov=True), ut.optim.SGD(0.1, 0.8, True)),
+    "adagrad": (lambda: tf.train.AdagradOptimizer(0.3), ut.optim.Adagrad(0.3, initial=0.1, epsilon=0.0)),
+}
+
+
+@pytest.mark.parametrize("rule", SAME)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bits_are_those_of_optim_where_settings_are(rule, dtype):
+    make, other = SAME[rule]
+    at, grads = np.linspace(-1, 2, 7, dtype=dtype), [np.linspace(k, 3, 7, dtype=dtype) for k in (-2, 0.1, 1)]
+    x, g = tf.Variable(at), tf.placeholder(dtype, [7])
+    step = make().apply_gradients([(g, x)])
+    session, state = started(), other.init(at)
+    for grad in grads:
+        session.run(step, {g: grad})
+        at, state = other.update(grad, state, at)
+        np.testing.assert_array_equal(session.run(x), at)
 
 
 @pytest.mark.parametrize("rule", RULES)

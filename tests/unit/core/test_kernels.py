@@ -18,20 +18,26 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
-from tests.support.op_examples import ALL, EXAMPLES, FAULTS, FLOATS, INTS, NUMBERS, values_of
+from tests.support.kernels import (
+    ELEMENTWISE,
+    ISAS,
+    OPS,
+    WITHOUT,
+    attrs_of,
+    edges,
+    is_naming,
+    lane_of,
+    near,
+    run,
+    spread,
+)
+from tests.support.op_examples import ALL, EXAMPLES, FAULTS, FLOATS, INTS, NUMBERS
 
 from undertow import _core
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
-from undertow.ops import arith, logic, nn
 from undertow.ops.op import CATALOGUE, evaluate
 from undertow.types import DTYPES, type_of
-
-# print acts in Python; variables live there.
-WITHOUT = {"print"} | {name for name, row in CATALOGUE.items() if row.state is not None}
-OPS = sorted(CATALOGUE.keys() - WITHOUT)
-ELEMENTWISE = {row.name for family in (arith, logic, nn) for row in family.ROWS} - {"softmax", "log_softmax"}
-ISAS = _core.isas()
 
 # Functions that are rounded differently: units in the last place, against NumPy's own 1 to 3.
 ULPS = {
@@ -41,27 +47,6 @@ ULPS = {
 }
 # Sums are added up in another order: relative to the sum of the sizes of what is added.
 SUMS = {"sum", "sum_to", "prod", "matmul", "logsumexp", "softmax", "log_softmax", "random_normal"}
-
-
-def attrs_of(given: dict[str, Any]) -> Attrs:
-    return Attrs(**given)
-
-
-def run(
-    name: str, lanes: Sequence[Any], shared: Sequence[bool], given: dict[str, Any], isa: str = ""
-) -> list[np.ndarray[Any, Any]]:
-    """The kernel of an operator on operands whose first axis is that of lanes, but for shared ones."""
-    types = [
-        type_of(np.empty(np.shape(v) if s else np.shape(v)[1:], np.asarray(v).dtype))
-        for v, s in zip(lanes, shared, strict=True)
-    ]
-    out = CATALOGUE[name].type(types, attrs_of(given))
-    wanted = [("bool" if t.dtype.kind == "ctl" else t.dtype.name, t.rank) for t in out]
-    return _core.run_kernel(name, given, [np.asarray(v, order="C") for v in lanes], list(shared), wanted, isa)
-
-
-def lane_of(lanes: Sequence[Any], shared: Sequence[bool], lane: int) -> list[Any]:
-    return [np.asarray(v if s else v[lane])[()] for v, s in zip(lanes, shared, strict=True)]
 
 
 def ulps(a: Any, b: Any) -> Any:
@@ -81,6 +66,9 @@ def check(name: str, got: Any, wanted: Any, note: Any = None) -> None:
     got, wanted = np.asarray(got), np.asarray(wanted)
     assert got.dtype == wanted.dtype, (name, note)
     assert got.shape == wanted.shape, (name, note)
+    if got.dtype.kind == "f":  # the sign of a nan says nothing
+        zeros = wanted == 0
+        np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(wanted[zeros]), err_msg=str((name, note)))
     if got.dtype.kind == "f" and name in ULPS:
         assert (ulps(got, wanted) <= ULPS[name]).all(), (name, got, wanted, note)
     elif got.dtype.kind == "f" and name in SUMS:
@@ -88,9 +76,6 @@ def check(name: str, got: Any, wanted: Any, note: Any = None) -> None:
         np.testing.assert_allclose(got, wanted, rtol=small, atol=small, err_msg=str((name, note)))
     else:
         np.testing.assert_array_equal(got, wanted, err_msg=str((name, note)))
-        if got.dtype.kind == "f" and name not in ("minimum", "maximum", "relu", "sum_to", "max", "min", "sort"):
-            live = ~np.isnan(wanted)
-            np.testing.assert_array_equal(np.signbit(got[live]), np.signbit(wanted[live]), err_msg=str((name, note)))
 
 
 def compare(
@@ -107,34 +92,6 @@ def compare(
 
 
 # -- every operator, on the examples of its row --------------------------------------------------------------------
-
-# Operands that name places or sizes: what is in them must stay in range.
-NAMING = {
-    "slice_at": (1,), "slice_between": (1, 2), "take": (1,), "take_along_axis": (1,), "scatter_add": (1,),
-    "add_along_axis": (1,), "arange": (0, 1, 2),
-}  # fmt: skip
-SIZED = ("reshape", "broadcast_to", "sum_to", "unslice", "fill", "random_bits", "random_uniform", "random_normal")
-
-
-def is_naming(name: str, operand: int) -> bool:
-    return operand in NAMING.get(name, ()) or (operand > 0 and (name in SIZED or name == "index"))
-
-
-def spread(name: str, values: Sequence[Any], shared: Sequence[bool], count: int) -> list[Any]:
-    """An example for many lanes: each has numbers of its own, but the same places and sizes."""
-    out = []
-    for k, (value, is_shared) in enumerate(zip(values, shared, strict=True)):
-        value = np.asarray(value)
-        if is_shared:
-            out.append(value)
-        elif is_naming(name, k) or name == "assert":
-            out.append(np.stack([value] * count) if count else np.empty((0, *value.shape), value.dtype))
-        else:
-            dtype = type_of(value).dtype.name
-            numbers = [values_of(dtype, value.shape, seed) for seed in range(min(count, 70))]
-            repeated = [numbers[lane % 70] for lane in range(count)]
-            out.append(np.stack(repeated) if count else np.empty((0, *value.shape), value.dtype))
-    return out
 
 
 def sharings(operands: int) -> list[tuple[bool, ...]]:
@@ -193,28 +150,6 @@ def test_the_same_bits_for_any_number_of_lanes(name: str) -> None:
 # -- edge values ---------------------------------------------------------------------------------------------------
 
 
-def edges(dtype: str) -> Any:
-    if dtype == "bool":
-        return np.array([False, True])
-    numpy = DTYPES[dtype].numpy
-    if dtype in INTS:
-        info = np.iinfo(numpy)  # type: ignore[type-var]
-        return np.array([info.min, info.min + 1, -7, -2, -1, 0, 1, 2, 3, 7, 31, 32, 33, 63, 64, info.max], numpy)
-    info = np.finfo(numpy)  # type: ignore[assignment]
-    few = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 10.0, 88.5, 709.5, 1e5, 3e9, 1e19, np.inf]
-    tiny = [float(info.tiny), float(info.smallest_subnormal), float(info.eps), float(info.max)]  # type: ignore[attr-defined]
-    return np.array([*few, *tiny, *(-x for x in few), *(-x for x in tiny), np.nan], numpy)
-
-
-def near(dtype: str) -> Any:
-    """Floats of all sizes, and edges."""
-    if dtype not in FLOATS:
-        return edges(dtype)
-    random = np.random.default_rng(5)
-    parts = [random.normal(0, size, 400) for size in (1e-9, 1e-3, 0.3, 1, 5, 40, 300, 1e4)]
-    return np.concatenate([edges(dtype), *parts, random.uniform(-1, 1, 400)]).astype(DTYPES[dtype].numpy)
-
-
 def fitting(name: str, x: Any, y: Any) -> Any:
     """Which pairs do not fault."""
     if x.dtype.kind != "i":
@@ -248,12 +183,12 @@ def test_edges_of_two_operands(name: str, isa: str) -> None:
             (wanted,) = evaluate(name, [x, y], Attrs())
         (got,) = run(name, [x, y], [False, False], {}, isa)
         check(name, got, wanted)
-        for one in np.unique(y):  # and as single values, on both sides
+        for one in edges(dtype)[fitting(name, edges(dtype), edges(dtype))]:  # and as single values, on both sides
             with np.errstate(all="ignore"):
                 (wanted,) = evaluate(name, [x, np.full_like(x, one)], Attrs())
             if fitting(name, x, np.full_like(x, one)).all():
                 check(name, run(name, [x, np.asarray(one)], [False, True], {}, isa)[0], wanted, one)
-        for one in np.unique(x):
+        for one in edges(dtype):
             rest = y[fitting(name, np.full_like(y, one), y)]
             with np.errstate(all="ignore"):
                 (wanted,) = evaluate(name, [np.full_like(rest, one), rest], Attrs())
@@ -627,3 +562,75 @@ def test_axes(shape: list[int], lanes: int, data: st.DataObject) -> None:
     compare("concat", [x, x], [False, False], {"axis": axis}, range(lanes))
     compare("stack", [x, x], [False, False], {"axis": axis}, range(lanes))
     compare("take", [x, np.zeros((2, 1), int)], [False, True], {"axis": axis}, range(lanes)) if 0 not in shape else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Operands that are worked on in several steps, with looks up in between
+
+_DRAWS = np.random.default_rng(0)
+
+
+def _floats(*shape: int) -> np.ndarray[Any, Any]:
+    """Numbers of which many are equal, with some that are special."""
+    x = _DRAWS.integers(-9999, 9999, size=shape) / 64
+    return np.where(x == 0, -0.0, np.where(x > 156, np.inf, np.where(x < -156, -np.inf, x)))
+
+
+LARGE: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
+    "sort": ("sort", {"axis": 0, "descending": False}, [_floats(1, 70_001)]),
+    "sort backwards": ("sort", {"axis": 0, "descending": True}, [_floats(1, 70_001)]),
+    "argsort": ("argsort", {"axis": 0, "descending": False}, [_floats(1, 70_001)]),
+    "argsort backwards": ("argsort", {"axis": 1, "descending": True}, [_floats(2, 3, 5001)]),
+    "argmax": ("argmax", {"axis": 0, "keepdims": False}, [_floats(1, 600_001)]),
+    "cumsum": ("cumsum", {"axis": 0}, [_DRAWS.integers(-9, 9, size=(1, 600_001))]),
+    "cumsum of rows": ("cumsum", {"axis": 0}, [_DRAWS.integers(-9, 9, size=(1, 30_001, 20))]),
+    "prod_others": ("prod_others", {"axis": 0}, [_DRAWS.choice([1, -1], size=(1, 400_001))]),
+    "sum": ("sum", {"axes": (0,), "keepdims": False}, [_DRAWS.integers(-9, 9, size=(1, 600_001))]),
+    "sum of columns": ("sum", {"axes": (0,), "keepdims": False}, [_DRAWS.integers(-9, 9, size=(1, 201, 4001))]),
+    "max": ("max", {"axes": (0,), "keepdims": True}, [_floats(1, 600_001)]),
+    "any": ("any", {"axes": (0,), "keepdims": False}, [np.arange(600_001)[None] == 600_000]),
+    "logsumexp": ("logsumexp", {"axes": (0,), "keepdims": False}, [np.minimum(_floats(1, 600_001), 9.0)]),
+    "softmax": ("softmax", {"axes": (0,)}, [np.minimum(_floats(1, 300_001), 9.0)]),
+    "log_softmax": ("log_softmax", {"axes": (0,)}, [np.minimum(_floats(1, 300_001), 9.0)]),
+    "softmax of inf": ("softmax", {"axes": (0,)}, [np.append(_floats(1, 300_001), np.inf)[None]]),
+    "add": ("add", {}, [_floats(1, 600_001), _floats(1, 600_001)]),
+    "add a row": ("add", {}, [_floats(1, 3001, 301), _floats(1, 301)]),
+    "transpose": ("transpose", {"axes": (2, 0, 1)}, [_floats(3, 31, 101, 103)]),
+    "flip": ("flip", {"axes": (0,)}, [_floats(1, 600_001)]),
+    "concat": ("concat", {"axis": 1}, [_floats(2, 301, 901), _floats(2, 301, 13)]),
+    "broadcast_to": ("broadcast_to", {"shape": (601, 1009)}, [_floats(2, 1009)]),
+    "identity": ("identity", {}, [_floats(3, 400_001)]),
+    "take": ("take", {"axis": 0}, [_floats(1, 1001), _DRAWS.integers(-1001, 1001, size=(1, 300_001))]),
+    "take long rows": ("take", {"axis": 0}, [_floats(1, 5, 200_001), np.array([[4, -5, 1]])]),
+    "index": ("index", {"axes": (0,)}, [_floats(1, 2, 700_001), np.array([-1])]),
+    "matmul": ("matmul", {}, [_floats(1, 70, 9001) / 1e200, _floats(1, 9001, 90)]),
+    "matmul of integers": ("matmul", {}, [_DRAWS.integers(-9, 9, size=(1, 99, 701)), np.ones((1, 701, 97), int)]),
+    "fill": ("fill", {"shape": (900_001,)}, [np.array([-0.0])]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_what_takes_several_steps(name: str) -> None:
+    op, attrs, operands = LARGE[name]
+    (got,) = run(op, operands, [False] * len(operands), attrs)
+    with np.errstate(all="ignore"):
+        for lane, values in enumerate(zip(*operands, strict=True)):
+            (wanted,) = evaluate(op, [np.asarray(v)[()] for v in values], attrs_of(attrs))
+            if op in SUMS and np.asarray(wanted).dtype.kind == "f":
+                np.testing.assert_allclose(got[lane], wanted, rtol=1e-9, atol=1e-300)
+            else:
+                np.testing.assert_array_equal(got[lane], wanted)
+                np.testing.assert_array_equal(np.signbit(got[lane]), np.signbit(wanted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("m", "k", "n"), [(60, 4001, 5003), (1031, 1033, 1039), (300, 70_001, 60), (3, 41, 300_007)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_in_blocks(m: int, k: int, n: int, transposed: bool) -> None:
+    """Of small integers: exact in whatever order they are added."""
+    x, w = (_DRAWS.integers(-3, 3, size=shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    product = (x @ w)[None]
+    stored = np.ascontiguousarray(w.T) if transposed else w
+    np.testing.assert_array_equal(_core.packed_product(x, stored, transposed), product)
+    np.testing.assert_array_equal(_core.run_kernel("matmul", {}, [x[None], w], [False, True], [("f32", 2)])[0], product)

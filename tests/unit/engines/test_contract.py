@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from tests.support.hand_programs import ARGUMENTS, PROGRAMS, dividing, factorial
 from tests.support.recursions import count, even, fib, spin
 
 import undertow as ut
+from undertow.api.options import ENGINES
 from undertow.engines.contract import SCHEDULERS, Engine, Options, Plan, Stats
 from undertow.engines.reference import Reference
 from undertow.errors import (
@@ -232,6 +234,38 @@ def test_just_within_the_limits(slow_engine: Engine) -> None:
     limits = Options(max_depth=10, frames=stats.peak_frames, memory=stats.peak_bytes, timeout=60)
     assert plan.run([np.int64(10)], limits)[0] == [math.factorial(10)]
     assert type(error_of(plan, 10, memory=stats.peak_bytes - 1)) is FrameLimit
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x[:, None] * x[None, :],
+        lambda x: x[:, None] @ x[None, :],
+        lambda x: ut.broadcast_to(x, (3000, 3000)),
+        lambda x: ut.full((x.shape[0], 3000), 1.0) + x,
+        lambda x: ut.arange(x[0] * 9e6) + 0.0,
+        lambda x: ut.concat([x] * 3000),
+        lambda x: x[:, None][:, :0] @ x[None, :][:0, :],
+    ],
+)
+@pytest.mark.parametrize("length", [3000, None])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_memory_is_checked_before_it_is_taken(engine: str, length: int | None, program: Any) -> None:
+    """Each asks for 72 MB."""
+
+    def whole(x: Any) -> Any:
+        return ut.sum(program(x))
+
+    whole.__annotations__["x"] = f64[length]
+    f = ut.function(whole)
+    f.run(np.ones(3000), engine="waves")
+    tracemalloc.start()
+    try:
+        with pytest.raises(FrameLimit, match="more than memory=30,000,000"):
+            f.run(np.ones(3000), engine=engine, memory=30_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000  # NumPy tells it what it takes
+    finally:
+        tracemalloc.stop()
 
 
 def test_memory_counts_an_array_once(engine: Engine) -> None:

@@ -52,7 +52,7 @@ def test_only_what_works_is_a_step() -> None:
     less -> decided -> subtract -> call --+
                     -> subtract -> call --+-> add
     """
-    template = Templates(fibonacci.graph(5).static).found[1, 0]
+    template = Templates(fibonacci.graph(5).static).by_phase[1, 0]
     kinds = sorted(event[0] for event in template.steps)
     assert kinds == sorted([NODE] * 4 + [DECIDED] + [ENTERED] * 2)
     assert sorted(len(waits) for waits in template.steps.values()) == [0, 1, 1, 1, 1, 1, 2]
@@ -61,7 +61,7 @@ def test_only_what_works_is_a_step() -> None:
 def test_later_phases_read_what_earlier_ones_have_left() -> None:
     found = Templates(ut.grad(power).graph(2.0, 5).static)
     (body,) = [body for body, count in enumerate(found.index.phase_count) if count == 2]
-    first, second = found.found[body, 0], found.found[body, 1]
+    first, second = found.by_phase[body, 0], found.by_phase[body, 1]
     assert first.saves and not first.loads
     assert second.loads == first.saves and not second.saves
     assert second.reads  # what the entry was given is read there again, and not kept

@@ -9,6 +9,7 @@ from __future__ import annotations
 import resource
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,50 @@ def test_runs_stop_at_once(tmp_path: Path, engine: str, by: str) -> None:
         engine,
         timeout=300,
     )
+
+
+# One operator each that takes a tenth of a second or more, and what it is given.
+LONG: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "sort": (lambda x: ut.sort(x)[0], (1_500_000,)),
+    "argsort": (lambda x: ut.argsort(x)[0], (1_000_000,)),
+    "sort rows": (lambda x: ut.sort(x, axis=0)[0], (2000, 800)),
+    "cumsum": (lambda x: ut.cumsum(x)[-1], (30_000_000,)),
+    "softmax": (lambda x: ut.softmax(x)[0], (15_000_000,)),
+    "log_softmax": (lambda x: ut.log_softmax(x)[0], (15_000_000,)),
+    "logsumexp": (lambda x: ut.logsumexp(x[:, None] + x[None, :]), (8000,)),
+    "transpose": (lambda x: ut.transpose(x)[1, 0], (5000, 4000)),
+    "broadcast": (lambda x: (x[:, None] + x[None, :])[1, 0], (8000,)),
+    "take": (lambda x: ut.take(x, ut.astype(ut.abs(x), ut.i64), axis=0)[1], (15_000_000,)),
+    "product": (lambda x: (x @ x)[0, 0], (1500, 1500)),
+    "product of integers": (lambda x: (ut.astype(x, ut.i64) @ ut.astype(x, ut.i64))[0, 0], (700, 700)),
+    "normal": (lambda x: ut.random.normal((10_000_000,))[0] + x[0], (1,)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["waves", "expand"])
+@pytest.mark.parametrize("name", LONG)
+def test_one_long_operator_stops_when_the_time_is_over(name: str, engine: str) -> None:
+    program, shape = LONG[name]
+    x = np.random.default_rng(0).normal(size=shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = ut.function(program)
+
+    def seconds(**limits: float) -> float:
+        began = time.process_time()
+        try:
+            f.run(x, engine=engine, **limits)
+        except ut.Timeout:
+            assert limits
+        else:
+            assert not limits
+        return time.process_time() - began
+
+    seconds()
+    whole = seconds()
+    # What comes before the operator and after it (values are copied in, memory is given back) takes its time, too.
+    assert seconds(timeout=whole / 4) < 0.75 * whole
 
 
 @pytest.mark.slow

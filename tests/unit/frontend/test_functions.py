@@ -20,7 +20,7 @@ from undertow.frontend.functions import creation
 from undertow.frontend.functions import public as ut
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.values.indexing import getitem
-from undertow.frontend.values.traced import Context, Traced, _numpy_names, capturing
+from undertow.frontend.values.traced import Context, Traced, capturing, numpy_names
 from undertow.ir.graph import Const, Port
 from undertow.ops.op import evaluate
 from undertow.types import CTL, DTYPES, Type, bool_, dtype_of, f32, f64, i32, i64, promote, type_of
@@ -736,7 +736,7 @@ def test_print_at_once(capsys: Any) -> None:
 
 def test_numpys_functions_find_ours() -> None:
     x = random("f64", 2, 3, low=0.1, high=0.9)
-    for ufunc in (name for name in _numpy_names() if isinstance(name, np.ufunc)):
+    for ufunc in (name for name in numpy_names() if isinstance(name, np.ufunc)):
         dtype = "bool" if ufunc.__name__.startswith(("logical", "bitwise", "invert")) else "f64"
         values = [random(dtype, 3, 3, seed=k, low=1.1, high=2) for k in range(ufunc.nin)]
         if ufunc in (np.left_shift, np.right_shift):

@@ -441,8 +441,8 @@ function f(t: f64[?,2]) -> (y) group=f hoisted=1
   done: ctl              = collect_rows 0:i64, dy index=0
 """
 
-NO_GRADIENT = "a gradient has not just a cotangent for each result"
-NOT_COLLECTED = "a collected does not take something that the entry which it calls is given"
+NO_GRADIENT = "the operands of a gradient are not the cotangents"
+NOT_COLLECTED = "a collected belongs to a call that makes no entry, or does not have the type"
 LIBRARY_CASES = [
     (GRADIENT, "sparse=[0]", "sparse=[]", NO_GRADIENT),
     (GRADIENT, "sparse=[0]", "sparse=[1]", NO_GRADIENT),
@@ -457,9 +457,9 @@ LIBRARY_CASES = [
     (COLLECTED, "collected_rows y, t", "collected_rows t, t", "is not a call of the same region"),
 ]
 STATIC_CASES = [
-    ("collected_rows main/t index=0", "collected_rows main/t index=1", "a collected takes something that its site"),
-    ("collected_rows main/t index=0 site=1", "collected_rows main/t index=0 site=2", "a collected takes something"),
-    ("collected_rows main/t ", "collected_rows main/y ", "a type changes on the way"),
+    ("collected_rows main/t index=0", "collected_rows main/t index=1", "a collected names an index that its site"),
+    ("collected_rows main/t index=0 site=1", "collected_rows main/t index=0 site=2", "a collected names an index"),
+    ("collected_rows main/t ", "collected_rows main/y ", "output does not accept the value that it carries"),
 ]
 
 

@@ -1,8 +1,9 @@
-// Arithmetic on each element that is exact: the same bits as NumPy's. Functions like exp are in math.cpp.
+// Exact elementwise arithmetic: the same bits as NumPy's. Functions like exp are in math.cpp.
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "isa/extreme.h"
 #include "isa/flat.h"
 #include "isa/tables.h"
 
@@ -13,10 +14,8 @@ UNDERTOW_BINARY(Add, T, x + y)
 UNDERTOW_BINARY(Subtract, T, x - y)
 UNDERTOW_BINARY(Multiply, T, x* y)
 UNDERTOW_BINARY(Divide, T, x / y)
-UNDERTOW_BINARY(Minimum, T, x < y || x != x ? x : y)  // nan if either is
-UNDERTOW_BINARY(Maximum, T, x > y || x != x ? x : y)
 
-// Python's division: rounded down, and the remainder has the sign of the divisor. No divisor is 0 here.
+// Python's division: rounded down, with a remainder that has the sign of the divisor. The divisor is not 0.
 struct FloorDivide {
   template <class T>
   static T apply(T x, T y) {
@@ -52,8 +51,7 @@ struct Remainder {
   }
 };
 
-/// Division by one power of two is a shift, and its remainder a mask, as often as they are asked for in recursive
-/// functions (n // 2).
+/// Division by a power of two is a shift, and its remainder a mask: both are common in recursive functions (n // 2).
 template <class F, class T, bool kRest>
 void divide_by_one(const void* a, const void* b, const void* c, void* out, int64_t n) {
   const T divisor = *static_cast<const T*>(b);
@@ -65,7 +63,7 @@ void divide_by_one(const void* a, const void* b, const void* c, void* out, int64
   for (int64_t i = 0; i < n; ++i) z[i] = kRest ? x[i] & (divisor - 1) : x[i] >> bits;
 }
 
-struct Power {  // of integers: the exponent is not negative here
+struct Power {  // of integers, with an exponent that is not negative
   template <class T>
   static T apply(T x, T y) {
     T out = 1;
@@ -99,7 +97,8 @@ int64_t scan_negative(const void* operand, int64_t n) {
   return i;
 }
 
-// -- shifts: by the width or more, all bits are gone ----------------------------------------------------------
+// -- shifts: by the width or more, the result is 0 or all sign bits
+// ----------------------------------------------------------
 
 struct LeftShift {
   template <class T>
@@ -145,7 +144,7 @@ UNDERTOW_UNARY(Reciprocal, T, T(1) / x)
 UNDERTOW_UNARY(Floor, T, std::floor(x))
 UNDERTOW_UNARY(Ceil, T, std::ceil(x))
 UNDERTOW_UNARY(Trunc, T, std::trunc(x))
-UNDERTOW_UNARY(Round, T, std::nearbyint(x))  // halves to even, the mode that nobody changes
+UNDERTOW_UNARY(Round, T, std::nearbyint(x))  // halves to even: the default rounding mode
 UNDERTOW_UNARY(Sqrt, T, std::sqrt(x))
 
 /// Floats that do not fit into an integer saturate, and nan becomes 0; integers wrap.

@@ -1,7 +1,7 @@
 // Products of small matrices: A (m x k, any strides) times B (k x n), read in panels of a few columns.
 //
-// A tile of rows x columns is kept in registers while k runs; each element of the result is one chain of multiply-adds
-// in the order of k, whatever the tile: the same bits for any number of rows.
+// A register tile of rows x columns accumulates over k; each element of the result is one chain of multiply-adds in the
+// order of k, whatever the tile: the same bits for any number of rows.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -16,7 +16,7 @@ namespace undertow::UNDERTOW_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kBytes = 64, kRows = 12;  // 24 of 32 registers hold sums
+constexpr int kBytes = 64, kRows = 12;  // 24 of 32 registers are accumulators
 #elif defined(__AVX2__)
 constexpr int kBytes = 32, kRows = 6;  // 12 of 16
 #elif defined(__aarch64__)
@@ -27,7 +27,7 @@ constexpr int kBytes = 16, kRows = 4;
 constexpr int kVectors = 2;  // of a panel
 
 template <class T, int kSize>
-using Loose [[gnu::vector_size(kSize), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;  // in memory, anywhere
+using Loose [[gnu::vector_size(kSize), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;  // unaligned, in memory
 
 template <class T>
 constexpr int kLanes = kBytes / sizeof(T);
@@ -37,7 +37,7 @@ template <class T>
 using Vector [[gnu::vector_size(kBytes)]] = T;
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-/// Bits that choose the first `count` elements of a vector.
+/// A mask of the first `count` elements of a vector.
 template <class T>
 inline __m256i first_of(int64_t count) {
   alignas(32) static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -46,7 +46,7 @@ inline __m256i first_of(int64_t count) {
 }
 #endif
 
-/// The first `count` elements of a vector, zeros behind: nothing else is read.
+/// Load the first `count` elements of a vector, and zeros; nothing past them is read.
 template <class T>
 inline Vector<T> load_some(const T* from, int64_t count) {
 #if defined(__AVX512F__)
@@ -68,7 +68,7 @@ inline Vector<T> load_some(const T* from, int64_t count) {
 #endif
 }
 
-/// Nothing but the first `count` elements of a vector is written.
+/// Store the first `count` elements of a vector; nothing past them is written.
 template <class T>
 inline void store_some(T* to, Vector<T> value, int64_t count) {
 #if defined(__AVX512F__)
@@ -86,7 +86,7 @@ inline void store_some(T* to, Vector<T> value, int64_t count) {
 #endif
 }
 
-/// Write the first `count` elements of a vector of any size, or add them to what is there.
+/// Store the first `count` elements of a vector of any size, or add them to the elements there.
 template <class T, int Size, class V>
 inline void put(T* to, V value, int64_t count, bool add) {
   constexpr int64_t kLong = Size / sizeof(T);
@@ -100,14 +100,14 @@ inline void put(T* to, V value, int64_t count, bool add) {
   store_some<T>(to, add ? load_some(to, count) + wide : wide, count);
 }
 
-/// Rows rows and Panels panels, of each of which Vectors vectors of Size bytes are computed.
+/// A register tile of Rows rows and Panels panels, each with Vectors vectors of Size bytes.
 template <class T, int Rows, int Panels, int Vectors, int Size>
 void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* panels, int64_t row_step,
           int64_t panel_stride, T* out, int64_t out_row, int64_t columns, bool add) {
   constexpr int kWide = Panels * Vectors, kLong = Size / static_cast<int>(sizeof(T));
   typedef T V [[gnu::vector_size(Size)]];
   V sums[Rows][kWide] = {};
-  if constexpr (Rows * kWide >= 16) {  // what is written at the end is on its way from now on
+  if constexpr (Rows * kWide >= 16) {  // prefetch what is written at the end
     for (int r = 0; r < Rows; ++r) {
       const T* row = out + r * out_row;
       for (int at = 0; at < kWide * kLong; at += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(row + at, 1);
@@ -143,10 +143,10 @@ constexpr std::array<Tile<T>, sizeof...(Rows)> tiles(std::integer_sequence<int, 
   return {&tile<T, Rows + 1, Panels, Vectors, Size>...};
 }
 
-/// With few rows a tile takes several panels at once, so that there are enough sums to hide the latency of each.
-/// (And so that a matrix that is read as it is is read in long pieces.)
+/// With few rows a tile takes several panels at once, for enough independent accumulators to hide the latency of
+/// multiply-adds (and so that a matrix that is not packed is read in long runs).
 constexpr int kFew = 3;
-constexpr bool kHasMany = kRows >= 12;  // registers
+constexpr bool kHasMany = kRows >= 12;  // are there 32 registers?
 constexpr int most_panels(int64_t rows) {
   if (rows <= kFew && kHasMany) return rows <= 2 ? 4 : 3;
   return rows == 1 ? 4 : rows <= kFew ? 2 : 1;
@@ -192,7 +192,7 @@ void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int
     const T* panel = static_cast<const T*>(b) + column / kPanel<T> * panel_stride;
     const Tile<T>* tile_of = tiles_for<T>(panels, columns);
     int64_t row = 0;
-    for (int64_t left = blocks; left > 0; --left) {  // shared out evenly: 13 rows are 7 and 6, not 12 and 1
+    for (int64_t left = blocks; left > 0; --left) {  // evenly: 13 rows are 7 and 6, not 12 and 1
       const int64_t rows = (m - row + left - 1) / left;
       tile_of[rows - 1](k, x + row * a_row, a_row, a_column, panel, row_step, panel_stride, z + row * out_row + column,
                         out_row, columns, add);
@@ -202,7 +202,8 @@ void multiply(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int
   }
 }
 
-/// One step of the chains of multiply-adds: the last one, where B has no room behind its last row, or the only one.
+/// One step of the chains of multiply-adds: the last one, where B has no room behind its last row, or the only one. (A
+/// chain begins with 0, so that its end never is -0.)
 template <class T>
 void outer(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, void* out, int64_t out_row, bool add) {
   const T* x = static_cast<const T*>(a);
@@ -212,12 +213,12 @@ void outer(int64_t m, int64_t n, const void* a, int64_t a_row, const void* b, vo
     if (const int64_t count = n - c; count < kLanes<T>) {
       const Vector<T> row = load_some(y, count);
       for (int64_t i = 0; i < m; ++i, z += out_row)
-        store_some<T>(z, add ? load_some(z, count) + x[i * a_row] * row : x[i * a_row] * row, count);
+        store_some<T>(z, (add ? load_some(z, count) : Vector<T>{}) + x[i * a_row] * row, count);
     } else {
       const Vector<T> row = *reinterpret_cast<const Loose<T, kBytes>*>(y);
       for (int64_t i = 0; i < m; ++i, z += out_row) {
         auto* place = reinterpret_cast<Loose<T, kBytes>*>(z);
-        *place = add ? *place + x[i * a_row] * row : x[i * a_row] * row;
+        *place = (add ? Vector<T>(*place) : Vector<T>{}) + x[i * a_row] * row;
       }
     }
   }
@@ -238,7 +239,7 @@ inline T sum_of(V x) {
   }
 }
 
-/// Rows rows of A times Many vectors at once, so that each is read once for all of the others.
+/// Rows rows of A times Many vectors at once: each row and each vector is read once for all of the others.
 template <class T, int Rows, int Many>
 void dots(int64_t k, const T* a, int64_t a_row, const T* x, int64_t x_row, T* out, int64_t out_row, int64_t out_step) {
   Vector<T> sums[Rows][Many] = {};
@@ -280,7 +281,7 @@ void rows_times(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row
   T* z = static_cast<T*>(out);
   constexpr decltype(&rows_times_some<T, 1>) some[] = {rows_times_some<T, 1>, rows_times_some<T, 2>,
                                                        rows_times_some<T, 3>, rows_times_some<T, 4>};
-  for (int64_t left = (many + 3) / 4; left > 0; --left) {  // shared out evenly: 5 vectors are 3 and 2
+  for (int64_t left = (many + 3) / 4; left > 0; --left) {  // evenly: 5 vectors are 3 and 2
     const int64_t now = (many + left - 1) / left;
     some[now - 1](m, k, rows, a_row, x, x_row, z, out_row, out_step);
     many -= now;
@@ -289,7 +290,7 @@ void rows_times(int64_t m, int64_t many, int64_t k, const void* a, int64_t a_row
   }
 }
 
-/// B into panels: for each panel, for each row of B, its columns side by side, zeros behind the last.
+/// Pack B into panels: each row-major and contiguous, the last one padded with zeros.
 template <class T>
 void pack(const void* b, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n, void* packed) {
   const T* source = static_cast<const T*>(b);

@@ -1,4 +1,4 @@
-// Lanes that part at a branch, and meet again behind it.
+// Dividing lanes at a branch (compress), and merging them again (expand).
 #include "isa/flat.h"
 #include "isa/tables.h"
 
@@ -11,15 +11,15 @@ namespace {
 
 #if defined(__AVX512F__)
 
-// Compilers do not see that a loop packs or unpacks, so it is said here.
+// Intrinsics, because compilers do not vectorise loops that compress or expand.
 constexpr int kFour = 16, kEight = 8;  // lanes of a vector
 
-/// The first lanes of a vector, as many as there are.
+/// A mask of the lanes that exist, at most a vector of them.
 __mmask16 first(int64_t count) {
   return count >= kFour ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << count) - 1);
 }
 
-/// Which of the next lanes take the first side.
+/// A mask of the next lanes that take the first side.
 __mmask16 taken(const uint8_t* pred, __mmask16 lanes) {
   const __m128i bytes = _mm_maskz_loadu_epi8(lanes, pred);
   return _mm_test_epi8_mask(bytes, bytes);

@@ -19,7 +19,7 @@ UNDERTOW_BINARY(And, T, T(x& y))
 UNDERTOW_BINARY(Or, T, x | y)
 UNDERTOW_BINARY(Xor, T, x ^ y)
 
-struct Not {  // of a boolean: a byte that is 0 or 1
+struct Not {  // of a bool: a byte that is 0 or 1
   static uint8_t apply(uint8_t x) { return x ^ 1; }
 };
 
@@ -47,7 +47,7 @@ void choose(const void* condition, const void* a, const void* b, void* out, int6
   }
 }
 
-/// Only the bits are moved, so that floats go as integers of their size.
+/// Only bits are moved, so floats are handled as integers of their size.
 template <class T>
 constexpr FlatRow where(DType dtype) {
   return {"where",

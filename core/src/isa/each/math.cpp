@@ -1,4 +1,4 @@
-// Functions like exp on each element: vector code from isa/math.h, or the standard library element by element.
+// Elementwise functions like exp: vector code from isa/math.h, or the standard library.
 #include "isa/math.h"
 
 #include "isa/flat.h"
@@ -16,7 +16,7 @@ UNDERTOW_UNARY(Log1p, T, log1p(x))
 UNDERTOW_UNARY(Tanh, T, tanh(x))
 UNDERTOW_UNARY(Sigmoid, T, sigmoid(x))
 UNDERTOW_UNARY(Softplus, T, softplus(x))
-// Seldom met in recursive networks, so these are the standard library's: exact to 1 ulp, and no vectors.
+// Rare in recursive networks, so these come from the standard library: exact to 1 ulp, but not vectorised.
 UNDERTOW_UNARY(Log10, T, std::log10(x))
 UNDERTOW_UNARY(Tan, T, std::tan(x))
 UNDERTOW_UNARY(Asin, T, std::asin(x))
@@ -31,16 +31,16 @@ UNDERTOW_UNARY(Erf, T, std::erf(x))
 UNDERTOW_BINARY(Atan2, T, std::atan2(x, y))
 UNDERTOW_BINARY(Power, T, std::pow(x, y))
 
-/// All elements as vectors; then, alone, those that are too large for that.
+/// All elements as vectors; then, one by one, those that are too large for that.
 template <class T, uint64_t Quarter>
 void sines(const void* a, const void*, const void*, void* out, int64_t n) {
   constexpr int64_t kPiece = 256;
   const T* x = static_cast<const T*>(a);
   T* z = static_cast<T*>(out);
-  T kept[kPiece];  // the output may be the operand
+  T kept[kPiece];  // a copy of the operand, which may be the output
   for (int64_t start = 0; start < n; start += kPiece) {
     const int64_t count = n - start < kPiece ? n - start : kPiece;
-    Bits<T> most = 0;  // of sizes, whose bits are ordered as they are; nan is largest
+    Bits<T> most = 0;  // the largest magnitude: bits of magnitudes order like integers, with nan largest
     for (int64_t i = 0; i < count; ++i) {
       kept[i] = x[start + i];
       const Bits<T> size = bits_of(std::fabs(kept[i]));

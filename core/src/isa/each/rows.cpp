@@ -1,20 +1,20 @@
-// Reductions and softmax of rows: n elements that stand side by side.
+// Reductions and softmax of rows: n contiguous elements.
 //
-// Float sums run in a fixed number of strands, whatever the instruction set: the same bits for the same row everywhere,
-// and errors like those of a pairwise sum.
+// Float sums have a fixed number of partial sums, whatever the instruction set: the same bits for a row everywhere, and
+// errors like those of pairwise summation.
 #include <type_traits>
 
+#include "isa/extreme.h"
 #include "isa/flat.h"
-#include "isa/math.h"
 #include "isa/tables.h"
 
 namespace undertow::UNDERTOW_ISA {
 namespace {
 
 constexpr int64_t kStrands = 32;
-constexpr int64_t kPiece = 4096;  // elements that one set of strands sums up
+constexpr int64_t kPiece = 4096;  // elements that one set of partial sums covers
 
-/// W values to one, as a tree.
+/// Reduce W values to one, as a tree.
 template <class F, int64_t W, class T>
 inline T join(T* values) {
   if constexpr (W == 1) {
@@ -42,7 +42,7 @@ T strands(const T* x, int64_t n, T start) {
 
 UNDERTOW_BINARY(Sum, T, x + y)
 UNDERTOW_BINARY(Prod, T, x* y)
-UNDERTOW_BINARY(Max, T, y > x || y != y ? y : x)  // nan if any is
+UNDERTOW_BINARY(Max, T, y > x || y != y ? y : x)  // nan if any is; of equal zeros either
 UNDERTOW_BINARY(Min, T, y < x || y != y ? y : x)
 
 template <class T>
@@ -62,15 +62,20 @@ void prod(const void* x, void* out, int64_t n) {
   *static_cast<T*>(out) = strands<Prod, T>(static_cast<const T*>(x), n, T(1));
 }
 
-template <class F, class T>
+/// Few are zero: only then is it worth asking for the sign, which `Exact` knows.
+template <class F, class Exact, class T>
 void extreme(const void* x, void* out, int64_t n) {
   const T* row = static_cast<const T*>(x);
-  *static_cast<T*>(out) = strands<F, T>(row, n, row[0]);
+  T found = strands<F, T>(row, n, row[0]);
+  if constexpr (std::is_floating_point_v<T>)
+    if (found == 0)
+      for (int64_t i = 0; i < n; ++i) found = Exact::apply(found, row[i]);
+  *static_cast<T*>(out) = found;
 }
 template <class T>
-constexpr ReduceRow max = &extreme<Max, T>;
+constexpr ReduceRow max = &extreme<Max, Maximum, T>;
 template <class T>
-constexpr ReduceRow min = &extreme<Min, T>;
+constexpr ReduceRow min = &extreme<Min, Minimum, T>;
 
 template <bool kAll>
 void truth(const void* x, void* out, int64_t n) {
@@ -82,13 +87,13 @@ void truth(const void* x, void* out, int64_t n) {
 
 // -- softmax and its kind ----------------------------------------------------------------------------------------
 
-/// Of no elements it is -inf, as if that stood in front.
+/// -inf for no elements.
 template <class T>
 T top_of(const T* x, int64_t n) {
   return strands<Max, T>(x, n, -T(INFINITY));
 }
 
-/// The sum of exp(x - top); each into `out` too where there is one.
+/// The sum of exp(x - top); stores each term to `out`, if there is one.
 template <class T, bool kKeep>
 T sum_of_exp(const T* x, T* out, int64_t n, T top) {
   constexpr int64_t kBlock = 64 / sizeof(T);
@@ -105,7 +110,7 @@ T sum_of_exp(const T* x, T* out, int64_t n, T top) {
       }
     }
     const int64_t rest = end - i;
-    if (rest > 0) {  // the last block is filled up: exp(-inf) adds nothing
+    if (rest > 0) {  // the last block is padded with -inf: exp(-inf) is 0
       T last[kBlock];
       UNDERTOW_INDEPENDENT
       for (int64_t j = 0; j < kBlock; ++j) {

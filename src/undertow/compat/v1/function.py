@@ -67,12 +67,13 @@ def _written(type: Type) -> str:
     return f"tf.{type.dtype.numpy.name}{shape}"
 
 
-def _line(span: Span | None, beside: Span | None) -> str:
-    """The line of a conflicting declaration, as a suffix of an error message."""
-    if span is None:
-        return ""
-    is_near = beside is not None and beside.file == span.file
-    return f" on line {span.line}" if is_near else f" in {span.file}:{span.line}"
+def _conflict(what: str, one: Declare | Defined, other: Declare | Defined, hint: str) -> GraphError:
+    """The error of two statements about a function that do not agree; it says where the other one is."""
+    where = ""
+    if other.span is not None:
+        is_near = one.span is not None and one.span.file == other.span.file
+        where = f" on line {other.span.line}" if is_near else f" in {other.span.file}:{other.span.line}"
+    return GraphError(f"{what}{where}", one.span, hint=hint)
 
 
 class Declare:
@@ -127,12 +128,12 @@ def declare_in(graph: Graph, declared: Declare) -> None:
     """Check that a graph has one declaration for each name."""
     known = graph.declared.get(declared.name, declared)
     if (known.params, known.results) != (declared.params, declared.results):
-        where = _line(known.span, declared.span)
-        raise GraphError(
-            f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but{where} "
-            f"as {_signature(known.params, known.results)}",
-            declared.span,
-            hint="make them equal, rename one of them, or start over with tf.reset_default_graph()",
+        raise _conflict(
+            f"`{declared.name}` is declared as {_signature(declared.params, declared.results)}, but as "
+            f"{_signature(known.params, known.results)}",
+            declared,
+            known,
+            "make them equal, rename one of them, or start over with tf.reset_default_graph()",
         )
     defined = graph.defined.get(declared.name)
     if defined is not None:
@@ -140,12 +141,9 @@ def declare_in(graph: Graph, declared: Declare) -> None:
         traced = graph.writer.graphs.get(graph.callee(declared.name))
         found = declared.results if traced is None else [traced.type_of(port) for port in traced.results]
         if len(found) != len(declared.results) or not all(map(Type.accepts, declared.results, found)):
-            where = _line(defined.span, declared.span)
-            raise GraphError(
-                f"`{declared.name}` is declared with results {_signature(declared.results)}, but defined{where} "
-                f"with {_signature(found)}",
-                declared.span,
-                hint="change the declaration",
+            shown = f"`{declared.name}` is declared with results {_signature(declared.results)}"
+            raise _conflict(
+                f"{shown}, but defined with {_signature(found)}", declared, defined, "change the declaration"
             )
     graph.declared[declared.name] = known
 
@@ -246,11 +244,11 @@ class Defined:
         name, count = self.name, 1
         while graph.defined.get(name, self) is not self:
             if self.is_named:
-                first = _line(graph.defined[name].span, self.span)
-                raise GraphError(
-                    f"`{name}` is defined twice in this graph, first{first}",
-                    self.span,
-                    hint="change one func_name, or start over with tf.reset_default_graph()",
+                raise _conflict(
+                    f"`{name}` is defined twice in this graph, first",
+                    self,
+                    graph.defined[name],
+                    "change one func_name, or start over with tf.reset_default_graph()",
                 )
             count += 1
             name = f"{self.name}~{count}"  # functions without a func_name may be called alike
@@ -337,18 +335,19 @@ class Defined:
 
     def _check_results(self, declared: Declare, values: list[Any]) -> None:
         if len(values) != len(declared.results):
-            raise GraphError(
-                f"`{self.name}` returns {_results(len(values))}, but is declared with {len(declared.results)}"
-                f"{_line(declared.span, self.span)}",
-                self.span,
-                hint="make function.Declare match the function",
+            raise _conflict(
+                f"`{self.name}` returns {_results(len(values))}, but is declared with {len(declared.results)}",
+                self,
+                declared,
+                "make function.Declare match the function",
             )
         if self.out_names is not None and self.out_names != declared.result_names:
-            raise GraphError(
+            raise _conflict(
                 f"the results of `{self.name}` are called {', '.join(self.out_names)}, but declared as "
-                f"{', '.join(declared.result_names)}{_line(declared.span, self.span)}",
-                self.span,
-                hint="use the same names in out_names and function.Declare",
+                f"{', '.join(declared.result_names)}",
+                self,
+                declared,
+                "use the same names in out_names and function.Declare",
             )
         for name, wanted, value in zip(declared.result_names, declared.results, values, strict=True):
             if is_weak(value) and not wanted.shape and weak_dtype(value, wanted.dtype) == wanted.dtype:
@@ -356,11 +355,11 @@ class Defined:
             found = value.type if isinstance(value, Traced) else numpy_type_of(as_constant(value))
             static = not isinstance(value, Traced)
             if not (static and not found.shape and found.dtype == wanted.dtype) and not wanted.accepts(found):
-                raise GraphError(
-                    f"result `{name}` of `{self.name}` is {_said(found)}, but is declared as {_written(wanted)}"
-                    f"{_line(declared.span, self.span)}",
-                    self.span,
-                    hint="change the declaration, or convert the result with tf.cast or tf.reshape",
+                raise _conflict(
+                    f"result `{name}` of `{self.name}` is {_said(found)}, but is declared as {_written(wanted)}",
+                    self,
+                    declared,
+                    "change the declaration, or convert the result with tf.cast or tf.reshape",
                 )
 
     def __repr__(self) -> str:
@@ -377,11 +376,12 @@ def _results(count: int) -> str:
 
 def _check_params(declared: Declare, defined: Defined) -> None:
     if declared.params != defined.params:
-        raise GraphError(
-            f"`{declared.name}` is defined with arguments {_signature(defined.params)}, but declared"
-            f"{_line(declared.span, defined.span)} with {_signature(declared.params)}",
-            defined.span,
-            hint="use the same types in function.Declare and function.Defun",
+        raise _conflict(
+            f"`{declared.name}` is defined with arguments {_signature(defined.params)}, but declared with "
+            f"{_signature(declared.params)}",
+            defined,
+            declared,
+            "use the same types in function.Declare and function.Defun",
         )
 
 

@@ -118,7 +118,7 @@ def _summed(pairs: Sequence[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
     return list(found.values())
 
 
-# -- what depends on what ----------------------------------------------------------------------------------
+# -- dependences -------------------------------------------------------------------------------------------
 
 
 class _Upstream:

@@ -51,7 +51,7 @@ class Stack(threading.local, Generic[Item]):
 
 
 class NativeContext(Context):
-    """Writes at any time. Its place in the source is where Python stands, or where an @ut.function is captured."""
+    """A context that writes at any time. Its source line is Python's current one, or that of a captured function."""
 
     __slots__ = ("graph", "told")
 
@@ -69,7 +69,7 @@ class NativeContext(Context):
 
     def give(self, value: Any) -> Any:
         """What an @ut.function gives, as tensors."""
-        from undertow.compat.v1.tensor import wrap  # which is written in terms of this file
+        from undertow.compat.v1.tensor import wrap  # it imports this file
 
         if self.session.is_capturing:
             return value
@@ -81,7 +81,7 @@ class GraphSession(CaptureSession):
     """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
     def resolve(self, value: Traced) -> Port:
-        """A tensor as seen from the graph being written. From outside, a function sees only constants."""
+        """The port of a tensor in the graph being written. A function can use only constants from outside."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -89,7 +89,7 @@ class GraphSession(CaptureSession):
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
         if node.op == "identity" and isinstance(node.inputs[0], Const):
-            return builder.gate(node.inputs[0], here(), node.name.rsplit("/", 1)[-1])
+            return builder.gate(node.inputs[0], here(), node.short_name)
         raise GraphError(
             f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
             here(),
@@ -182,7 +182,7 @@ class Graph:
     # -- names ---------------------------------------------------------------------------------------------
 
     def callee(self, name: str) -> str:
-        """What a function is called in graphs."""
+        """The name of a function in graphs."""
         if name not in self._callees:
             self._callees[name] = fresh = self.writer.fresh_name(name)
             self._functions[fresh] = name
@@ -221,7 +221,7 @@ class Graph:
     def library_of(self, main: FunctionGraph) -> Library:
         """Main and every function that it needs, traced where that has not been done."""
         graphs, waiting, seen = self.writer.graphs, [main], {main.name}
-        for graph in waiting:  # which grows
+        for graph in waiting:  # it grows meanwhile
             for node in graph.nodes:
                 callee = node.attrs.get("callee", node.attrs.get("body"))
                 if isinstance(callee, str) and callee not in seen:

@@ -7,7 +7,6 @@ and see the last committed values.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
-from undertow.api.function import check_written
+from undertow.api.function import begin, check_written, limits_left
 from undertow.api.options import Settings, settings
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
@@ -24,6 +23,7 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
+from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
@@ -70,9 +70,7 @@ class Session:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
         self.graph = get_default_graph() if graph is None else graph
-        # Replaced as a whole when a run commits, under the lock, and never changed: readers need no lock.
-        self._values: dict[str, Any] = {}
-        self._writing = threading.Lock()
+        self._cell = Cell({})  # the values of variables by name: a dict that is replaced as a whole, and never changed
         self._is_open = True
         self._entered: list[contextlib.ExitStack] = []
 
@@ -100,7 +98,7 @@ class Session:
     def close(self) -> None:
         """Forget the values of variables."""
         self._is_open = False
-        self._values = {}
+        self._cell = Cell({})
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -119,20 +117,23 @@ class Session:
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
-        asked = self._asked(fetches, feed_dict)
-        inputs = self._inputs(asked, self._settings())
-        graphs = asked.fetched.program.captured.library.functions.values()
+        begin(self._settings())
+        request = self._request(fetches, feed_dict)
+        inputs = self._inputs(request, self._settings())
+        graphs = request.fetched.program.captured.library.functions.values()
         names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
-        state = {name: value for name, value in self._values.items() if name in names}
-        return find_behaviors(asked.fetched.program, inputs, state, budget, asked.results)
+        state = {name: value for name, value in self._cell.value.items() if name in names}
+        return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
-        asked, chosen = self._asked(fetches, feed_dict), self._settings()
-        if not asked.leaves:
-            return asked.results([])
-        return asked.results(self._execute(asked.fetched, self._inputs(asked, chosen), chosen))
+        chosen = self._settings()
+        begin(chosen)
+        request = self._request(fetches, feed_dict)
+        if not request.leaves:
+            return request.results([])
+        return self._execute(request, self._inputs(request, chosen), chosen)
 
-    def _asked(self, fetches: Any, feed_dict: Any) -> _Asked:
+    def _request(self, fetches: Any, feed_dict: Any) -> _Request:
         self._check_open()
         span = here()
         leaves, structure = flatten_fetches(self.graph, fetches, span)
@@ -145,33 +146,38 @@ class Session:
         for port in fetched.inputs:
             if port not in fed:
                 raise missing(self.graph, port, span)
-        return _Asked(leaves, structure, fetched, fed)
+        return _Request(leaves, structure, fetched, fed)
 
-    def _inputs(self, asked: _Asked, chosen: Settings) -> list[Any]:
-        inputs = [asked.fed[port] for port in asked.fetched.inputs]
-        if asked.fetched.seed is not None:
-            inputs.insert(asked.fetched.seed, chosen.draw_seed())
+    def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
+        inputs = [request.fed[port] for port in request.fetched.inputs]
+        if request.fetched.seed is not None:
+            inputs.insert(request.fetched.seed, chosen.draw_seed())
         return inputs
 
-    def _execute(self, fetched: Fetched, inputs: list[Any], chosen: Settings) -> list[Any]:
+    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings) -> Any:
+        fetched = request.fetched
         with self.graph.lock:
-            plan = fetched.program.plan(chosen.find_engine(), chosen.simplify)
+            plan = fetched.program.ready(chosen)
+        limits = limits_left(chosen)
         try:
             if not fetched.written:
-                return plan.run(inputs, chosen.limits, dict(self._values))[0]
-            with self._writing:
-                before, state = self._values, dict(self._values)
-                values, _ = plan.run(inputs, chosen.limits, state)
-                self._values = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
-                return values
+                return request.results(plan.run(inputs, limits, dict(self._cell.value))[0])
+
+            def work(cells: dict[str, Any]) -> Any:
+                before, state = cells["values"], dict(cells["values"])
+                values, _ = plan.run(inputs, limits, state)
+                cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
+                return request.results(values)
+
+            return transact({"values": self._cell}, ["values"], work, lambda held: held, lambda _: "variables")
         except OSError as fault:
             check_written(fault, chosen)
             raise
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a run was asked for."""
+class _Request:
+    """The fetches and feeds of a run, with the program for them."""
 
     leaves: list[Any]  # tensors and operations
     structure: tree.Structure

@@ -22,6 +22,7 @@ from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.frontend.syntax.annotations import convert
 from undertow.frontend.values import random
 from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.state import acts_as_its_value
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Attrs
 from undertow.passes.markers.paths import UPDATE
@@ -38,6 +39,7 @@ __all__ = [
 AUTO_REUSE = "auto"
 
 
+@acts_as_its_value
 class Variable:
     """A value that a session keeps between runs."""
 
@@ -201,22 +203,6 @@ def is_tensor(value: Any) -> bool:
 def _free_name(graph: Graph, name: str) -> str:
     taken = {variable.name for variable in graph.variables}
     return next(free for k in itertools.count() if (free := f"{name}_{k}" if k else name) not in taken)
-
-
-def _install() -> None:
-    """Operators on a variable apply to its current value."""
-    binary = "add sub mul truediv floordiv mod pow matmul and or xor".split()  # noqa: SIM905
-    compare = "lt le gt ge eq ne getitem".split()  # noqa: SIM905
-    unary = "neg pos abs invert bool int float index len iter".split()  # noqa: SIM905
-
-    def forward(name: str) -> Any:
-        return lambda self, *others: getattr(self.read_value(), f"__{name}__")(*others)
-
-    for name in [*binary, *(f"r{name}" for name in binary), *compare, *unary]:
-        setattr(Variable, f"__{name}__", forward(name))
-
-
-_install()
 
 
 # -- by name -----------------------------------------------------------------------------------------------

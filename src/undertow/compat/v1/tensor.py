@@ -236,7 +236,7 @@ def writing(*values: Any) -> Iterator[Graph]:
 
 
 def wrap(value: Any) -> Any:
-    """What a function of the library gives, as tensors."""
+    """The results of a library function as tensors."""
     if isinstance(value, Traced):
         return value if isinstance(value, Tensor) else Tensor(value.builder, value.port)
     if isinstance(value, (list, tuple)):
@@ -306,7 +306,7 @@ def write_constant(value: Any, dtype: DType | None = None, name: str = "Const") 
 
 
 def open_builder() -> Builder:
-    """What writes the graph that is being written."""
+    """The builder of the graph that is being written."""
     current = context()
     return (current if isinstance(current, NativeContext) else get_default_graph().ctx).open_builder
 
@@ -348,7 +348,7 @@ def operands(values: Sequence[Any]) -> list[Any]:
 
 
 def apply(function: Callable[..., Any], args: Sequence[Any], name: str | None = None, **options: Any) -> Any:
-    """A function of the library on what the user gave, as tensors."""
+    """A library function applied to the user's arguments, as tensors."""
     with writing(*args):
         return named(wrap(function(*operands(args), **options)), name)
 

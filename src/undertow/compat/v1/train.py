@@ -1,26 +1,29 @@
 """`tf.train`: optimizers. Each turns gradients into an operation that updates the variables, once per run.
 
 An update comes after every read of its variable in the same run, unless your control edges say otherwise: a loss that
-is fetched with it is that of the old values. The rules and their defaults are those of TensorFlow 1.
+is fetched with it is that of the old values. The rules (`api/update_rules.py`) are those of `ut.optim`; settings and
+defaults are those of TensorFlow 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from undertow.api import update_rules
+from undertow.api.update_rules import Update
 from undertow.compat.v1.array import cast
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.gradients import gradients
 from undertow.compat.v1.graph import Graph, get_default_graph
-from undertow.compat.v1.math import sqrt, square, subtract
+from undertow.compat.v1.math import sqrt, subtract
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable, trainable_variables
-from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
+from undertow.compat.v1.tensor import Operation, Tensor, apply, as_tensor, is_tensor_like, writing
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.types import i64
 
@@ -98,7 +101,7 @@ class Optimizer:
             )
         with writing(*(variable for _, variable in pairs)) as graph, graph.as_default():
             self._prepare(graph)
-            done = [self._update(as_tensor(gradient), variable) for gradient, variable in pairs]
+            done = [made for gradient, variable in pairs for made in self._update(as_tensor(gradient), variable)]
             done += self._finish(done)
             if global_step is not None:
                 with control_dependencies(done):
@@ -123,8 +126,15 @@ class Optimizer:
 
     # -- for the rules -------------------------------------------------------------------------------------
 
-    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
+        """The update rule of a variable with its settings, and the slots that it takes with their initial values."""
         raise NotImplementedError
+
+    def _update(self, gradient: Tensor, variable: Variable) -> list[Tensor]:
+        (rule, settings), initial = self._rule(variable)
+        slots = [self._slot(variable, name, first) for name, first in initial.items()]
+        steps = apply(rule, [gradient, *slots, *settings])
+        return [held.updated("add", step) for held, step in zip([variable, *slots], steps, strict=True)]
 
     def _prepare(self, graph: Graph) -> None:
         """Write what all updates use."""
@@ -165,8 +175,8 @@ class GradientDescentOptimizer(Optimizer):
     use_locking: bool = False
     name: str = "GradientDescent"
 
-    def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        return variable.updated("subtract", gradient * self.learning_rate)
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
+        return (update_rules.sgd, (self.learning_rate,)), {}
 
 
 @dataclass(eq=False, repr=False)
@@ -179,11 +189,11 @@ class MomentumOptimizer(Optimizer):
     name: str = "Momentum"
     use_nesterov: bool = False
 
-    def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        slot = self._slot(variable, "momentum")
-        gathered = slot.updated("set", slot * self.momentum + gradient)
-        step = gathered * self.momentum + gradient if self.use_nesterov else gathered
-        return variable.updated("subtract", step * self.learning_rate)
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
+        settings, slots = (self.learning_rate, 1 - self.momentum), {"momentum": 0.0}
+        if not self.use_nesterov:
+            return (update_rules.momentum, settings), slots
+        return (update_rules.nesterov, (*settings, self.momentum)), slots
 
 
 @dataclass(eq=False, repr=False)
@@ -195,10 +205,9 @@ class AdagradOptimizer(Optimizer):
     use_locking: bool = False
     name: str = "Adagrad"
 
-    def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        slot = self._slot(variable, "accumulator", self.initial_accumulator_value)
-        gathered = slot.updated("add", square(gradient))
-        return variable.updated("subtract", gradient * self.learning_rate / sqrt(gathered))
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
+        update = update_rules.adagrad, (self.learning_rate, 0.0)
+        return update, {"accumulator": self.initial_accumulator_value}
 
 
 @dataclass(eq=False, repr=False)
@@ -213,13 +222,12 @@ class RMSPropOptimizer(Optimizer):
     centered: bool = False
     name: str = "RMSProp"
 
-    def _update(self, gradient: Any, variable: Variable) -> Tensor:
-        squares, steps = self._slot(variable, "rms", 1.0), self._slot(variable, "momentum")
-        mean_square: Any = _running(squares, square(gradient), self.decay)
-        if self.centered:
-            mean_square = mean_square - square(_running(self._slot(variable, "mg"), gradient, self.decay))
-        scaled = gradient * self.learning_rate / sqrt(mean_square + self.epsilon)
-        return variable.updated("subtract", steps.updated("set", steps * self.momentum + scaled))
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
+        settings = (self.learning_rate, 1 - self.decay, self.epsilon, 1 - self.momentum)
+        slots = {"rms": 1.0, "momentum": 0.0}
+        if not self.centered:
+            return (update_rules.rmsprop_inside, settings), slots
+        return (update_rules.rmsprop_centered, settings), {**slots, "mg": 0.0}
 
 
 @dataclass(eq=False, repr=False)
@@ -249,23 +257,16 @@ class AdamOptimizer(Optimizer):
                     for k, beta in ((1, self.beta1), (2, self.beta2))
                 ]
 
-    def _update(self, gradient: Any, variable: Variable) -> Tensor:
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
         power1, power2 = self._powers[variable.graph]
-        mean = _running(self._slot(variable, "m"), gradient, self.beta1)
-        spread = _running(self._slot(variable, "v"), square(gradient), self.beta2)
         correction = cast(sqrt(subtract(1.0, power2)) / subtract(1.0, power1), variable.dtype)
-        rate = correction * self.learning_rate
-        return variable.updated("subtract", rate * mean / (sqrt(spread) + self.epsilon))
+        settings = (correction * self.learning_rate, 1 - self.beta1, 1 - self.beta2, self.epsilon)
+        return (update_rules.adam, settings), {"m": 0.0, "v": 0.0}
 
     def _finish(self, done: Sequence[Tensor]) -> list[Tensor]:
         with control_dependencies(list(done)):
             powers, betas = self._powers[done[0].graph], (self.beta1, self.beta2)
             return [power.updated("multiply", beta) for power, beta in zip(powers, betas, strict=True)]
-
-
-def _running(slot: Any, value: Any, decay: float) -> Any:
-    """A running mean, kept in a slot."""
-    return slot.updated("set", slot * decay + value * (1 - decay))
 
 
 # -- counting steps ----------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The demand engine: eduction. A value is computed once, when it is demanded, and kept while it may be demanded again.
 
-index (what can be known of a graph beforehand) <- plan (rows) <- store (frames) <- run (EVAL); story tells it in words.
+index (analyses of the graph) <- plan (rows) <- store (frames) <- run (EVAL); story writes a run as text.
 """
 
 from undertow.engines.demand.run import Demand as Demand

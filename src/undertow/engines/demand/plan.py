@@ -1,8 +1,8 @@
-"""The plan of the demand engine: for each value of a body, where its inputs are found.
+"""The plan of the demand engine: for each value of a body, where its inputs are.
 
 A body's frames have one *slot* for each output of its nodes, for each constant, and for each element that a map
-hands to it. A row says how the value of a slot comes about: `needs` are the slots of the same frame that must be
-known first, `source` is the slot whose value is handed on, in this frame or in the one that the code says.
+hands to it. A row says how the value of a slot is computed: `needs` are the slots of the same frame that must be
+known first, `source` is the slot whose value is forwarded, in this frame or in another, depending on the code.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from undertow.ir.walk import is_inward, phase_of, ports_of
 from undertow.types import CTL
 
 NONE = object()  # a value that is not known yet
-BUSY = object()  # one that is being evaluated
+BUSY = object()  # a value that is being evaluated
 
-# How the value of a slot is computed, besides by kernels: from values in the same frame ...
+# Codes of rows, besides kernels: computed from values in the same frame ...
 FORWARD, SIGNAL, COUNT, FAN, INPUT = range(STATE + 1, 8)
-# ... or from one value more, which depends on the frame: the side that a branch takes, an argument, a result ...
+# ... or from one more value, found at run time: the side that a branch takes, an argument, a result ...
 BRANCH, PARAM, VARIABLE, OUTER, ELEMENT, RETURN, EXIT, GATHER = range(8, 16)
 
 _LOCAL = {
@@ -40,14 +40,14 @@ class Row(NamedTuple):
 
     code: int
     number: int  # of the node in the graph
-    tally: int  # where its firings are counted: the same, or -1 where a lane only looks at what its map was given
-    needs: tuple[int, ...]  # what is demanded first comes last, as on a stack
+    tally: int  # where its firings are counted: the same, or -1 for a lane's read of the mapped array
+    needs: tuple[int, ...]  # in reverse order of demand, as on a stack
     source: int
     extra: Any
     first: int  # slot of the node's first output
 
 
-_CONSTANT = Row(SIGNAL, -1, -1, (), 0, None, 0)  # of slots that are filled from the beginning
+_CONSTANT = Row(SIGNAL, -1, -1, (), 0, None, 0)  # of slots that are filled when a frame begins
 
 
 @dataclass(slots=True, eq=False)
@@ -56,12 +56,12 @@ class Layout:
 
     region: int
     is_call: bool
-    slots: list[Value] = field(default_factory=list)  # when a frame begins: constants and plain order tokens
-    rows: list[Row] = field(default_factory=list)  # of each slot
+    slots: list[Value] = field(default_factory=list)  # initial values: constants and plain order tokens
+    rows: list[Row] = field(default_factory=list)  # by slot
     arrays: list[int] = field(default_factory=list)  # slots that may hold arrays
-    cells: list[int] = field(default_factory=list)  # slots that hold what was entered from here
-    parts: list[int] = field(default_factory=list)  # slots that hold what a gather has so far
-    variables: int = 0  # of a loop: those that iterations use
+    cells: list[int] = field(default_factory=list)  # slots that hold the frames entered from here
+    parts: list[int] = field(default_factory=list)  # slots that hold what a gather has taken so far
+    variables: int = 0  # of a loop: number of those that iterations use
     pred: int = 0  # of a loop: slot of the predicate
 
     @property
@@ -77,18 +77,18 @@ class Layout:
 
 @dataclass(slots=True, eq=False)
 class SitePlan:
-    """A site as rows see it."""
+    """What rows need to know of a site."""
 
     number: int
-    layout: Layout  # of what it enters
-    cell: int  # of the caller's frame: the callee's, a loop's last iteration so far, or a map's lanes
-    left: int  # of the caller's frame: how many exits of a loop have not been asked for yet
-    owed: int = 0  # results that a frame which is entered here may be asked for
-    exits: int = 0  # of a loop: those that may be asked for
+    layout: Layout  # of the body that it enters
+    cell: int  # slot of the caller: the callee's frame, a loop's latest iteration, or a map's lanes
+    left: int  # slot of the caller: how many exits of a loop have not been demanded yet
+    owed: int = 0  # number of results that may be demanded of a frame entered here
+    exits: int = 0  # of a loop: number of exits that may be demanded
 
 
 class Fetch(NamedTuple):
-    """What a run must give: a slot of the main frame, live if each guard (a slot) is true or false as said."""
+    """A result of a run: a slot of the main frame, live if each guard (a slot) has the given value."""
 
     slot: int
     guards: tuple[tuple[int, bool], ...]
@@ -101,8 +101,8 @@ class Plan:
     def __init__(self, graph: StaticGraph) -> None:
         read = next((node for node in graph.nodes if node.op in ("hoist_read", *COLLECTS, *COLLECTED)), None)
         if read is not None:
-            what = f"{read.name} is hoisted, but the demand engine follows arguments through calls"
-            raise GraphError(what, read.span, hint="flatten the library as it was before `hoist`")
+            message = f"{read.name} is hoisted, but the demand engine follows arguments through calls"
+            raise GraphError(message, read.span, hint="flatten the library as it was before `hoist`")
         self.graph = graph
         self.index = index = DemandIndex(graph)
         self._layouts = {
@@ -117,9 +117,9 @@ class Plan:
             left = caller.slot(0) if site.kind == "loop" else 0
             self._sites.append(SitePlan(number, self._layouts[site.callee], caller.cells[-1], left))
         self._first: list[int] = []
-        self._elements: dict[Port, int] = {}  # what fans send: slots in the lanes
+        self._elements: dict[Port, int] = {}  # fan -> slot of its element in the lanes
         self._lay_out()
-        self._orders: dict[tuple[int, int], list[int]] = {}  # (site, phase) -> slots of the order tokens it is given
+        self._orders: dict[tuple[int, int], list[int]] = {}  # (site, phase) -> slots of its order tokens
         for visit, operators in index.visits.items():
             orders = (n for n in operators.arguments if graph.nodes[n].types[0] == CTL and not index.is_plain(Port(n)))
             self._orders[visit] = [self._first[n] for n in orders]
@@ -132,7 +132,7 @@ class Plan:
     # -- slots ---------------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:
-        """Give every output a slot in its body, and another in the lanes to what a fan sends; count results."""
+        """Give every output a slot in its body, and a fan's element another in the lanes; count results."""
         index = self.index
         for number, node in enumerate(self.graph.nodes):
             layout = self._layouts[index.bodies[number]]
@@ -158,7 +158,7 @@ class Plan:
                     layout.variables += number not in index.last_only
 
     def _site(self, node: Node) -> SitePlan:
-        self.index.site(node)  # or it says that there is none
+        self.index.site(node)  # raises if there is none
         return self._sites[node.attrs.integer("site") - 1]
 
     def _slot(self, port: Port) -> int:
@@ -166,7 +166,7 @@ class Plan:
         return self._first[port.node] + port.index
 
     def _near(self, operand: Operand, node: Node, body: int) -> int:
-        """The slot of an operand in the frames of `body`, where `node` looks for it."""
+        """The slot of an operand of `node` in the frames of `body`."""
         if isinstance(operand, Const):
             return self._layouts[body].slot(as_plain(operand.value))
         maker = self.graph.nodes[operand.node]
@@ -185,7 +185,7 @@ class Plan:
         if node.op == "merge":
             return self._merge(number, node)
         body = self.index.bodies[number]
-        # What comes before an operator is demanded before what it works on.
+        # Control edges are demanded before inputs.
         needs = [self._near(port, node, body) for port in node.controls if not self.index.is_plain(port)]
         if node.op in _FAR and ports_of(node.inputs):
             return self._far(number, node, needs)
@@ -210,13 +210,13 @@ class Plan:
         if code is None:
             code = FORWARD  # a constant that is read from the parent's frame
         if code in (FORWARD, COUNT, FAN):
-            # A side of a switch that is demanded is the one that was taken.
+            # A side of a switch is demanded only if it was taken.
             source = inputs[-1]
             needs.append(source)
         return Row(code, number, number, _stacked(needs), source, extra, self._first[number])
 
     def _far(self, number: int, node: Node, needs: list[int]) -> Row:
-        """Of an operator that takes its value from another frame."""
+        """The row of an operator that takes its value from another frame."""
         code, site = _FAR[node.op], self._site(node)
         extra: Any = site
         if code == OUTER:
@@ -225,7 +225,7 @@ class Plan:
             body = site.layout.region
         source = self._near(node.inputs[0], node, body)
         if code in (RETURN, GATHER) and node.types[0] == CTL:
-            # What must come before a call happens before the call is looked into, however deep that goes.
+            # The control edges of a call come before anything inside it.
             needs += self._orders.get((site.number, phase_of(node)), ())
         if code == EXIT:
             site.layout.pred = self._near(self.index.deciders[number], node, body)

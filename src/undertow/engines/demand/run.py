@@ -1,13 +1,11 @@
 """EVAL: computes a value when it is demanded.
 
-EVAL(slot, frame) asks for what the row of the slot names: values of the same frame and then, where the row says so, one
-more: the side that the predicate of a branch chooses, the argument in the caller's frame, the result in the callee's.
-A branch that is asked for is one that was taken, so there are no dead tokens here; and an argument that no result
-needs is never computed.
+EVAL(slot, frame) demands what the row of the slot needs: values of the same frame, and then perhaps one more: the side
+that the predicate of a branch chooses, the argument in the caller's frame, or the result in the callee's. A side is
+demanded only if it was taken, so there are no dead tokens here; and an argument that no result needs is never computed.
 
-What waits for what is a stack of our own. An entry is (frame, slot): on the first visit it puts what it lacks on top
-and marks its slot BUSY; when it is on top again, that is known. To meet a BUSY slot on the way down is to depend on
-oneself.
+Recursion is an explicit stack of (frame, slot). On the first visit an element pushes what it lacks and marks its slot
+BUSY; when it is on top again, all of that is known. Demanding a BUSY slot means that a value depends on itself.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from undertow.errors import RunError
 from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
 
-_BURST = 256  # visits between two looks at the clock
+_BURST = 256  # visits between two checks of the clock
 
 
 class Demand:
@@ -49,15 +47,11 @@ class DemandPlan(PythonPlan):
     """A static graph made ready: a run evaluates what is fetched, and nothing that it does not need."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        super().__init__(graph, Demand.name)
-        self.rows = Plan(graph)
-
-    def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
-        return Run(self.rows, values, options, record, state)
+        super().__init__(graph, Demand.name, Plan(graph), Run)
 
 
 def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:
-    """A run, told step by step: what each EVAL asks for and what it gives, in no more than so many lines."""
+    """The log of a run: what each EVAL demands, and its result, in at most `lines` lines."""
     plan = Plan(graph)
     story = Story(plan.index, lines)
     with np.errstate(all="ignore"):
@@ -82,7 +76,7 @@ class Run(Store):
         self.story = story
 
     def execute(self, drain: bool = False) -> None:
-        # Order tokens come first: what a program says comes before what may fail in its results.
+        # Order tokens first: a program prints before its results may fail.
         fetches, story = self.plan.fetches, self.story
         self.open(self.main)
         for number in sorted(range(len(fetches)), key=lambda number: not fetches[number].is_order):
@@ -137,11 +131,14 @@ class Run(Store):
                         if len(stack) > height:
                             continue
                     elif state is not BUSY:
-                        pop()  # it was demanded elsewhere in the meantime
+                        pop()  # it was evaluated meanwhile, for another demand
                         continue
                     if code == ONE:
                         inputs, kernel, attrs, want, dtype, rank = extra
-                        value = kernel([slots[i] for i in inputs], attrs)[0]
+                        values = [slots[i] for i in inputs]
+                        if rank:
+                            self.foresee(number, want, values)
+                        value = kernel(values, attrs)[0]
                         if type(value) is not want:
                             value = conform(value, dtype, rank)
                         if is_strict:
@@ -179,7 +176,7 @@ class Run(Store):
         return self.main.slots[wanted]
 
     def near(self, frame: Frame, at: int, row: Row) -> Value:
-        """A value from what is in its own frame, by one of the rarer operators."""
+        """The value of one of the rarer operators that need only their own frame."""
         slots, values = frame.slots, list[Value]()
         if row.code == rows.INPUT:
             return self.values[row.source]
@@ -191,7 +188,7 @@ class Run(Store):
         if row.code == rows.SIGNAL:
             values = [GO, GO]
         elif row.code == rows.COUNT:
-            # A later phase is given the number itself, by the first.
+            # A later phase takes the number itself from the first.
             values = [GO, slots[row.source] if row.extra else np.int64(len(slots[row.source]))]
         else:
             inputs, *parts = row.extra
@@ -205,7 +202,7 @@ class Run(Store):
     # -- other frames --------------------------------------------------------------------------------------
 
     def elsewhere(self, frame: Frame, row: Row) -> tuple[Frame | None, int]:
-        """Where to look for the one value that a row asks another frame for."""
+        """The frame and slot of the value that a row demands of another frame."""
         if row.code == rows.RETURN:
             site: SitePlan = row.extra
             callee: Frame = frame.slots[site.cell]
@@ -221,7 +218,7 @@ class Run(Store):
         return frame.parent, row.source
 
     def last(self, frame: Frame, row: Row) -> tuple[Frame, int]:
-        """What an exit asks for next: whether the loop goes round once more; at the end, the variable itself."""
+        """What an exit demands next: eager variables and the predicate of each iteration; at the end, its variable."""
         site: SitePlan
         site, eager = row.extra
         at: Frame = frame.slots[site.cell]
@@ -247,7 +244,7 @@ class Run(Store):
             at = frame.slots[site.cell] = after
 
     def lane(self, frame: Frame, row: Row) -> tuple[Frame, int]:
-        """What a gather asks for next: the result of the first lane that it lacks; at the end, what it has."""
+        """What a gather demands next: the first lane's result that it lacks; at the end, its list of results."""
         site: SitePlan
         site, count, parts, _ = row.extra
         slots = frame.slots
@@ -274,13 +271,13 @@ class Run(Store):
         return frame, parts
 
     def forget(self, frame: Frame) -> None:
-        """Drop the iteration before one that is not the last, if nothing is left that it could be asked for."""
+        """Drop the iteration before one that is not the last, if nothing can be demanded of it any more."""
         if frame.owed == 0 and frame.is_past and frame.before is not None:
             self.drop(frame.before)
             frame.before = None
 
     def taken(self, frame: Frame, there: Frame, row: Row, value: Value) -> Value:
-        """What becomes of a value from another frame; that frame may have nothing left to give."""
+        """Take a value from another frame, and drop that frame if nothing can be demanded of it any more."""
         slots = frame.slots
         if row.code == rows.RETURN:
             there.owed -= 1
@@ -304,7 +301,7 @@ class Run(Store):
             return checks.stack_lanes(value, row.extra[3])
         return value
 
-    # -- what to say about it ------------------------------------------------------------------------------
+    # -- events and errors ---------------------------------------------------------------------------------
 
     def event(self, frame: Frame, at: int, row: Row) -> trace.Fired:
         node = self.graph.nodes[row.number]

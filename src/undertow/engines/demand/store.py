@@ -1,15 +1,15 @@
 """The store of a run on demand: computed values, frame by frame, and when they can be freed.
 
-A frame is the part of the store that belongs to one tag. It is dropped, with all frames below it, as soon as nobody can
-ask it for anything:
+A frame is the part of the store that belongs to one tag. It is dropped, with all frames below it, as soon as nothing
+can be demanded of it:
 
-- of a call or a lane: when every result that its site may be asked for has been taken;
+- of a call or a lane: when every result that its site may demand has been taken;
 - of an iteration: when every variable that the next one may use is known and there is one after that, or when every
   exit of the loop is known.
 
-A frame is entered through these alone, and each of them asks once. What is being evaluated inside it was asked for
-by one of them, which then is not known yet. So no frame goes too early. One goes later than it could where a result is
-never asked for: then it goes with the frame of its caller.
+A frame is entered through these demands alone, and each is made once. What is being evaluated inside it serves one of
+them, which is then not known yet. So no frame is dropped too early. If a result is never demanded, the frame lives
+longer than it must: it is dropped with its caller's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from undertow.ir import trace
 
 
 class Frame(TaggedFrame):
-    """What is known under one tag."""
+    """The values under one tag."""
 
     __slots__ = ("before", "depth", "index", "is_past", "layout", "number", "owed", "parent", "rows", "site", "slots")
 
@@ -40,7 +40,7 @@ class Frame(TaggedFrame):
 
 
 class Store(PythonRun[Frame]):
-    """The live frames, and what they and the arrays in them take."""
+    """The live frames, and the memory of these and their arrays."""
 
     def __init__(self, plan: Plan, options: Options, record: trace.Record | None, state: State | None) -> None:
         super().__init__(plan.graph, Frame(plan.main, None, 0, -1, 0, 0), options, record, state)
@@ -48,18 +48,20 @@ class Store(PythonRun[Frame]):
         self.live = 0
 
     def open(self, frame: Frame) -> Frame:
-        """Let a frame begin, if the limits allow it."""
+        """Start a frame, if the limits allow it."""
         layout = frame.layout
         self.live += 1
         self.begin(frame, self.live, layout.is_call, layout.region, layout.cost)
         return frame
 
     def enter(self, frame: Frame, site: SitePlan, index: int = -1) -> Frame:
-        """A frame below this one."""
-        return self.open(Frame(site.layout, frame, site.number, index, site.owed or site.layout.variables, self.made))
+        """Start a frame below this one."""
+        return self.open(
+            Frame(site.layout, frame, site.number, index, site.owed or site.layout.variables, self.started)
+        )
 
     def drop(self, frame: Frame) -> None:
-        """Forget a frame, those below it, and the iterations before it."""
+        """Drop a frame, those below it, and the iterations before it."""
         todo = [frame]
         while todo:
             gone = todo.pop()

@@ -1,8 +1,8 @@
 """A run on demand as a line-by-line log: what each EVAL demands, and its result.
 
-Lines are about *equations*: results of functions, parameters, loop variables, and whatever is used more than once or is
-too long to be written inside another. Call, Return and Switch have no lines: what they do shows in the tags. An EVAL
-whose value is known at once has one line; any other has two, with what it asked for in between.
+Lines are about *equations*: results of functions, parameters, loop variables, and expressions that are used more than
+once or are too long to be written inside another. Call, Return and Switch have no lines: the tags show what they do. An
+EVAL whose value is known at once has one line; any other has two, with its demands in between.
 """
 
 from __future__ import annotations
@@ -15,22 +15,18 @@ from undertow.engines.demand.index import FAR, DemandIndex
 from undertow.engines.demand.store import Frame
 from undertow.ir.graph import Const, Node, Operand, Port
 from undertow.ir.structure import BACK, INWARD
+from undertow.ir.text import INFIX
 from undertow.ir.trace import show_label, show_tag, show_value
 from undertow.ir.walk import in_order, phase_of
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
-_INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
-    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
-    "logical_and": "and", "logical_or": "or", "matmul": "@",
-}  # fmt: skip
 _LONGEST = 60  # characters of an expression that is written inside another
 _DEEPEST = 20  # levels of indentation
 
 
 class Leaf(NamedTuple):
-    """An equation that an expression refers to: under the same tag, or in what a site of it enters."""
+    """An equation that an expression refers to: under the same tag, or in the body that a site enters."""
 
     name: str
     site: int | None = None
@@ -40,7 +36,7 @@ Expression = tuple[str | Leaf, ...]
 
 
 class Story:
-    """Told by a run, step by step; `text` gives the whole."""
+    """The log of a run, which reports to it step by step; `text` gives the whole."""
 
     def __init__(self, index: DemandIndex, longest: int) -> None:
         self.index = index
@@ -48,30 +44,30 @@ class Story:
         self.longest = longest
         self.lines: list[str] = []
         self.left_out = 0
-        self.waiting: list[tuple[str, int]] = []  # what has been asked for and is not known: left hand side, line
+        self.waiting: list[tuple[str, int]] = []  # demands under way: left hand side, line
         self._results = {
             (index.site(node).callee, phase_of(node)): node.attrs.integer("index") + 1
             for node in sorted(self.nodes, key=lambda node: node.attrs.get("index") or 0)
             if node.op == "return"
         }
         self._uses = self._count_uses()
-        self._made: dict[int, Expression] = {}  # what nodes compute, from what their equations are named
+        self._expressions: dict[int, Expression] = {}  # what each node computes, in terms of equations
         self._equations: set[int] = set()
         self._loose: set[int] = set()  # nodes whose expressions need parentheses inside others
         for number in self._in_order():
-            self._made[number] = made = self._make(number)
-            if self._is_equation(number, made):
+            self._expressions[number] = expression = self._make(number)
+            if self._is_equation(number, expression):
                 self._equations.add(number)
 
     def text(self) -> str:
         more = [f"... {self.left_out} lines more"] if self.left_out else []
         return "\n".join([*self.lines, *more])
 
-    # -- what the run tells --------------------------------------------------------------------------------
+    # -- reports of the run --------------------------------------------------------------------------------
 
     def fetch(self, number: int) -> None:
         port = self.index.graph.fetches[number]
-        if port.node not in self._equations:  # which have lines of their own
+        if port.node not in self._equations:  # equations have lines of their own
             self._ask(f"EVAL({_short(self.nodes[port.node])}, [])", _show(self._operand(port), "[]"))
 
     def fetched(self, number: int, value: Value) -> None:
@@ -81,7 +77,7 @@ class Story:
 
     def demanded(self, number: int, frame: Frame) -> None:
         if self._has_line(number, frame):
-            is_full = len(self.lines) >= self.longest  # tags are long: build none that is not shown
+            is_full = len(self.lines) >= self.longest  # a tag may be long: build none that is not shown
             self._ask(*(("", "") if is_full else self._line(number, frame)))
 
     def known(self, number: int, frame: Frame, value: Value) -> None:
@@ -89,7 +85,7 @@ class Story:
             self._tell(Port(number), value)
 
     def _has_line(self, number: int, frame: Frame) -> bool:
-        if self.nodes[number].op == "fan":  # in the lanes, not where it is given the whole
+        if self.nodes[number].op == "fan":  # in the lanes, not where the whole array is
             return frame.layout.region != self.index.bodies[number]
         return self.nodes[number].op == "return" or number in self._equations
 
@@ -136,14 +132,14 @@ class Story:
         if node.op == "merge" and number not in self.index.deciders:
             if frame.index > 0:
                 above = _push(show_label((frame.site, frame.index - 1)), above)
-            given = self._operand(self._sender(node, frame).inputs[0])
-            if isinstance(given[0], Leaf) and len(given) == 1:
-                return left, _show(given, above)
-            whole = f"EVAL({_plain(given)}, {above})"
-            return left, whole if len(given) == 1 else f"{whole} = {_show(given, above)}"
+            argument = self._operand(self._sender(node, frame).inputs[0])
+            if isinstance(argument[0], Leaf) and len(argument) == 1:
+                return left, _show(argument, above)
+            whole = f"EVAL({_plain(argument)}, {above})"
+            return left, whole if len(argument) == 1 else f"{whole} = {_show(argument, above)}"
         if node.op == "input":
             return left, ""
-        return left, _show(self._made[number], here)
+        return left, _show(self._expressions[number], here)
 
     def _sender(self, node: Node, frame: Frame) -> Node:
         """The node that sends a parameter or variable into a frame."""
@@ -153,7 +149,7 @@ class Story:
         return next(sender for sender in senders if (sender.op == "next") == (frame.index > 0))
 
     def _result(self, node: Node) -> str:
-        """The name of a result, for a node that returns it: that of the function, with numbers where there are more."""
+        """The name of the result that a node returns: the function's, with a number if there are several."""
         callee, phase = self.index.site(node).callee, phase_of(node)
         name = self.index.graph.regions[callee].name.rsplit(".", 1)[-1] + (f"~{phase}" if phase else "")
         return name if self._results[callee, phase] == 1 else f"{name}#{node.attrs['index']}"
@@ -161,7 +157,7 @@ class Story:
     # -- expressions ---------------------------------------------------------------------------------------
 
     def _count_uses(self) -> Counter[int]:
-        """How often each node is used. Switches only forward, and a result is used once however often it returns."""
+        """How often each node is used. Switches do not count, and a function's result counts once for all sites."""
         used = {
             (self._origin(port).node, "return" if self.nodes[number].op == "return" else number)
             for number, is_wanted in enumerate(self.index.wanted)
@@ -179,27 +175,27 @@ class Story:
         return port
 
     def _in_order(self) -> list[int]:
-        """The wanted nodes, each after those that its expression is made of."""
+        """The wanted nodes in topological order: each after the parts of its expression."""
         wanted = (number for number, is_wanted in enumerate(self.index.wanted) if is_wanted)
-        asked = {n: () if self._is_from_elsewhere(n) else [port.node for port in self.index.asks(n)] for n in wanted}
-        return in_order(asked)
+        parts = {n: () if self._is_from_elsewhere(n) else [port.node for port in self.index.asks(n)] for n in wanted}
+        return in_order(parts)
 
     def _is_from_elsewhere(self, number: int) -> bool:
         op = self.nodes[number].op
         is_tagged = op == "merge" and number not in self.index.deciders
         return is_tagged or op in FAR or op in ("input", "fan")
 
-    def _is_equation(self, number: int, made: Expression) -> bool:
+    def _is_equation(self, number: int, expression: Expression) -> bool:
         node = self.nodes[number]
         if node.op in ("return", "switch"):
             return False
         row = CATALOGUE.get(node.op)
         is_effect = row is not None and (row.effect or len(node.types) > 1)
-        is_shared = self._uses[number] > 1 and not (len(made) == 1 and isinstance(made[0], str))
-        return self._is_from_elsewhere(number) or is_effect or is_shared or len(_plain(made)) > _LONGEST
+        is_shared = self._uses[number] > 1 and not (len(expression) == 1 and isinstance(expression[0], str))
+        return self._is_from_elsewhere(number) or is_effect or is_shared or len(_plain(expression)) > _LONGEST
 
     def _make(self, number: int) -> Expression:
-        """What a node computes."""
+        """The expression that a node computes."""
         node = self.nodes[number]
         if self._is_from_elsewhere(number):
             return (Leaf(_short(node)),)
@@ -208,29 +204,29 @@ class Story:
             self._loose.add(number)
             return ("if ", *pred, " then ", *then, " else ", *other)
         if node.op in ("identity", "switch") or node.op in INWARD:
-            given = node.inputs[-1]
-            if isinstance(given, Port) and self._origin(given).node in self._loose:
+            forwarded = node.inputs[-1]
+            if isinstance(forwarded, Port) and self._origin(forwarded).node in self._loose:
                 self._loose.add(number)
-            return self._operand(given)
+            return self._operand(forwarded)
         if node.op not in CATALOGUE:
             return ("start",)
-        made: list[str | Leaf] = []
-        if node.op in _INFIX:
+        parts: list[str | Leaf] = []
+        if node.op in INFIX:
             self._loose.add(number)
             left, right = (self._inner(operand) for operand in node.inputs)
-            made = [*left, f" {_INFIX[node.op]} ", *right]
+            parts = [*left, f" {INFIX[node.op]} ", *right]
         else:
-            made.append(f"{node.op}(")
+            parts.append(f"{node.op}(")
             for index, operand in enumerate(node.inputs):
-                made += [", "] * (index > 0) + list(self._operand(operand))
-            made.append(")")
+                parts += [", "] * (index > 0) + list(self._operand(operand))
+            parts.append(")")
         for port in node.controls:
             if not self.index.is_plain(port):
-                made += [" after ", *self._operand(port)]
-        return tuple(made)
+                parts += [" after ", *self._operand(port)]
+        return tuple(parts)
 
     def _operand(self, operand: Operand) -> Expression:
-        """A value as an expression refers to it."""
+        """An operand as part of an expression: the name of its equation, or its own expression."""
         if isinstance(operand, Const):
             return (show_value(operand.value),)
         operand = self._origin(operand)
@@ -240,18 +236,18 @@ class Story:
         if node.op == "return":
             return (Leaf(self._result(node), node.attrs.integer("site")),)
         if operand.node not in self._equations:
-            return self._made[operand.node]
+            return self._expressions[operand.node]
         return (Leaf(_short(node) + (f"#{operand.index}" if len(node.types) > 1 else "")),)
 
     def _inner(self, operand: Operand) -> Expression:
         """The same, in parentheses where it needs them."""
-        found = self._operand(operand)
+        inner = self._operand(operand)
         is_loose = isinstance(operand, Port) and self._origin(operand).node in self._loose
-        return ("(", *found, ")") if is_loose and len(found) > 1 else found
+        return ("(", *inner, ")") if is_loose and len(inner) > 1 else inner
 
 
 def _short(node: Node) -> str:
-    """The name of a node within its body; an element goes by the name of the parameter."""
+    """The name of a node within its body; an element has the name of its parameter."""
     name = node.name.split("/", 1)[-1]
     return name.rsplit(".", 1)[-1] if node.op == "fan" else name
 
@@ -265,7 +261,7 @@ def _plain(expression: Expression) -> str:
 
 
 def _show(expression: Expression, tag: str) -> str:
-    """An expression under a tag: with an EVAL for each equation in it."""
+    """The text of an expression under a tag, with an EVAL for each equation in it."""
     parts: list[str] = []
     for part in expression:
         if isinstance(part, Leaf):

@@ -1,8 +1,8 @@
 """The expand engine: graph expansion (Jeong et al.), for comparison. A call copies the callee's graph.
 
-`events` says what waits for what in one phase of a body, `templates` what a copy of it consists of, `encode` writes
-that down as rows of integers. The core makes copies, moves tokens one at a time, and keeps what later phases need in a
-table by call path: the copy of a backward phase is a fresh one, and finds the values of the forward phase there.
+`events` finds what waits for what in one phase of a body, `templates` what a copy of it consists of, `encode` writes
+that as rows of integers. The core makes copies, moves tokens one at a time, and keeps what later phases need in a
+table by call path: a backward phase is a fresh copy, which finds the values of the forward phase there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Encodes templates as rows of integers for the core. Names and attributes go no further.
+"""Encodes templates as rows of integers for the core. Names and attributes stay in Python.
 
-`core/src/expand/decode.cpp` reads just what is written here, in the same order.
+`core/src/expand/decode.cpp` reads what is written here, in the same order.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from undertow.engines.expand.events import AGAIN, ALIVE, DECIDED, DONE, ENTERED, NODE, PASSED, RESULT, Event
 from undertow.engines.expand.templates import Cell, Move, Place, Template, Templates, Up, Wake, sorted_values
 from undertow.engines.native import Encoded, Encoder, type_row
+from undertow.ir.budget import paced
 from undertow.ir.graph import Const, Port, StaticGraph
 from undertow.ir.structure import BODIES, COLLECTED, COLLECTS
+from undertow.ir.walk import grouped
 from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
@@ -20,11 +22,11 @@ from undertow.types import CTL
 VERSION = 2
 _KINDS = {kind: number for number, kind in enumerate(BODIES)}
 _OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
-_READY, _COUNT, _MOVE, _UP = range(4)  # what stands in programs
+_READY, _COUNT, _MOVE, _UP = range(4)  # actions of programs
 
 
 def encode(graph: StaticGraph) -> Encoded:
-    """Everything that the core must know of a graph."""
+    """A graph as the core reads it."""
     return _TemplateEncoder(graph).run()
 
 
@@ -34,18 +36,19 @@ class _TemplateEncoder(Encoder):
         self.graph = graph
         self.templates = Templates(graph)
         self.index = self.templates.index
-        self.order = {key: number for number, key in enumerate(self.templates.found)}
-        self.slots = {key: self._slots(template) for key, template in self.templates.found.items()}
+        self.order = {key: number for number, key in enumerate(self.templates.by_phase)}
+        self.slots = {key: self._slots(template) for key, template in self.templates.by_phase.items()}
         self.records = {body: self._arranged(values) for body, values in self.templates.records.items()}
         self.has_path = self.templates.has_path()
         self.steps: dict[Event, int] = {}  # of the current template
-        self.counts: dict[Event, int] = {}  # of those steps that wait for several events: number of the count
-        self.tails: dict[Event, Event] = {}  # of an event: the step that continues right after it
+        self.counts: dict[Event, int] = {}  # step that waits for several events -> number of its counter
+        self.tails: dict[Event, Event] = {}  # event -> the step that follows it directly
+        self.backs: dict[Event, list[int]] = {}  # entering of a site -> the nodes that take its results
         self.template: Template
 
     def run(self) -> Encoded:
         out: list[int] = [len(self.order)]
-        for template in self.templates.found.values():
+        for template in self.templates.by_phase.values():
             out += self.write_template(template)
         main = self.slots[0, 0]
         out += [len(self.graph.inputs), *(main.get(Port(number), NO_SLOT) for number in self.graph.inputs)]
@@ -58,7 +61,7 @@ class _TemplateEncoder(Encoder):
     # -- slots ---------------------------------------------------------------------------------------------
 
     def _kind(self, value: Port | Cell) -> int:
-        """0: an array, 1: an entry, 2: a scalar."""
+        """0 for an array, 1 for an entry, 2 for a scalar."""
         if isinstance(value, Cell):
             return 1 if value.kind == "entry" else 2
         return 0 if self.graph.type_of(value).shape else 2
@@ -68,7 +71,7 @@ class _TemplateEncoder(Encoder):
         return {value: number for number, value in enumerate(sorted(values, key=self._kind))}
 
     def _slots(self, template: Template) -> dict[Port | Cell, int]:
-        """A slot for each value that is used, and one for each that an operator makes."""
+        """A slot for each value that is used or that an operator computes."""
         values: dict[Port | Cell, None] = {}
         for event in template.steps:
             if event[0] == NODE:
@@ -78,7 +81,7 @@ class _TemplateEncoder(Encoder):
         return self._arranged(values)
 
     def counts_of(self, values: Iterable[Port | Cell]) -> list[int]:
-        """How many arrays, entries, and values in all."""
+        """The numbers of arrays, of entries, and of all values."""
         kinds = [self._kind(value) for value in values]
         return [kinds.count(0), kinds.count(1), len(kinds)]
 
@@ -89,7 +92,7 @@ class _TemplateEncoder(Encoder):
         return self.slots[self.template.body, self.template.phase][value]
 
     def at(self, value: Port | Cell) -> int:
-        """The slot of a value that may have none."""
+        """The slot of a value, or NO_SLOT."""
         return self.slots[self.template.body, self.template.phase].get(value, NO_SLOT)
 
     # -- templates -----------------------------------------------------------------------------------------
@@ -102,6 +105,12 @@ class _TemplateEncoder(Encoder):
         several = (event for event, waits in template.steps.items() if len(waits) > 1)
         self.counts = {event: number for number, event in enumerate(several)}
         self.tails = self._find_tails(template)
+        self.backs = grouped(
+            (event_before, event[1])
+            for event, waits in template.timing.waits.items()
+            if event[0] == RESULT and len(waits) == 1
+            for event_before in waits
+        )
         row = [template.body, template.phase, int(self.graph.regions[template.body].kind == "function")]
         row += self.counts_of(slots)
         for value in slots:
@@ -112,36 +121,36 @@ class _TemplateEncoder(Encoder):
         row += pairs((slots[value], *self.source_of_read(value)) for value in template.reads)
         row += [len(self.counts), *(len(template.steps[event]) for event in self.counts)]
         row += [*self.program(None), len(self.steps)]
-        for event in self.steps:
+        for event in paced(self.steps):
             row += self.write_step(event)
         return row
 
     def source_of_read(self, value: Port) -> tuple[int, int]:
-        """What a hoist_read reads: a number of what the entry was given, or a slot of main."""
+        """What a hoist_read reads: (index of the entry's argument, 0), or (slot of main, 1)."""
         source = self.graph.nodes[value.node].inputs[0]
         assert isinstance(source, Port)
         maker = self.graph.nodes[source.node]
         if maker.op == "hoist":
             return maker.attrs.integer("index"), 0
-        found = self.index.value_of(source)
-        assert isinstance(found, Port)
-        return self.slots[0, 0][found], 1
+        value_of_main = self.index.value_of(source)
+        assert isinstance(value_of_main, Port)
+        return self.slots[0, 0][value_of_main], 1
 
     def _find_tails(self, template: Template) -> dict[Event, Event]:
-        """Steps run on without a token: one that only a certain other step makes ready comes right after that."""
+        """Event -> the step that it alone makes ready: that one follows directly, without a token."""
         actions = (action for program in template.programs.values() for action in program)
         woken = Counter(action.step for action in actions if isinstance(action, Wake))
-        found: dict[Event, Event] = {}
+        tails: dict[Event, Event] = {}
         for event, program in template.programs.items():
             if event is None or (event not in template.steps and event[0] != ALIVE):
                 continue
             for action in program:
                 if isinstance(action, Wake) and woken[action.step] == 1 and action.step not in self.counts:
-                    found[event] = action.step
-        return found
+                    tails[event] = action.step
+        return tails
 
     def program(self, event: Event | None) -> list[int]:
-        """What an event triggers, and the step that continues."""
+        """The actions that an event triggers, and the step that follows it directly."""
         row: list[int] = []
         tail = None if event is None else self.tails.get(event)
         for action in self.template.programs.get(event, ()):
@@ -178,8 +187,8 @@ class _TemplateEncoder(Encoder):
         if event[0] == ENTERED:
             return [_ENTER, *program, *self.write_entering(event[1], event[2])]
         if event[0] == AGAIN:
-            given = [n for n in self.index.nexts[event[1]] if self.graph.nodes[n].types[0] != CTL]
-            moved = [(self.value(n), self.at(self.templates.arguments[n])) for n in given]
+            nexts = [n for n in self.index.nexts[event[1]] if self.graph.nodes[n].types[0] != CTL]
+            moved = [(self.value(n), self.at(self.templates.arguments[n])) for n in nexts]
             moved += [(slot, slot) for n in self.index.outers.get(event[1], ()) for slot in [self.at(Port(n))]]
             return [_AGAIN, *program, *pairs(pair for pair in moved if pair[1] != NO_SLOT)]
         assert event[0] == PASSED
@@ -215,12 +224,12 @@ class _TemplateEncoder(Encoder):
         for n in visit.arguments:
             if nodes[n].types[0] == CTL or nodes[n].op == "hoist":
                 continue
-            if site.kind == "map":  # even if it is not read, it must have as many elements
+            if site.kind == "map":  # unread arrays, too: their lengths are checked
                 mapped.append((self.value(n), callee.get(templates.arguments[n], NO_SLOT)))
             elif templates.arguments.get(n) in callee:
                 arguments.append((self.value(n), callee[templates.arguments[n]]))
-        given = self.index.hoists.get(number, {}) if phase == 0 else {}
-        hoists = [self.value(n) for _, n in sorted(given.items()) if nodes[n].types[0] != CTL]
+        hoist_nodes = self.index.hoists.get(number, {}) if phase == 0 else {}
+        hoists = [self.value(n) for _, n in sorted(hoist_nodes.items()) if nodes[n].types[0] != CTL]
         if phase == 0:
             for n in self.index.outers.get(number, ()):
                 if Port(n) in callee:
@@ -236,12 +245,10 @@ class _TemplateEncoder(Encoder):
         return [*row, len(visits), *visits]
 
     def write_results(self, site: int, phase: int) -> list[int]:
-        """For each result of the body entered: where it goes, and what that sets off."""
+        """For each result of the entered body: its slot, and the program that its arrival triggers."""
         graph = self.graph
-        taken = {}
-        for event in self.template.timing.waits:
-            if event[0] == RESULT and self.template.timing.waits[event] == frozenset([(ENTERED, site, phase)]):
-                taken[graph.nodes[event[1]].attrs.integer("index")] = event[1]
+        backs = self.backs.get((ENTERED, site, phase), ())
+        taken = {graph.nodes[number].attrs.integer("index"): number for number in backs}
         row = [max(taken, default=-1) + 1]
         for index in range(row[0]):
             if index not in taken:
@@ -253,6 +260,6 @@ class _TemplateEncoder(Encoder):
 
 
 def pairs(rows: Iterable[Sequence[int]]) -> list[int]:
-    """How many rows, then all of them."""
+    """The number of rows, then their elements."""
     listed = list(rows)
     return [len(listed), *(x for row in listed for x in row)]

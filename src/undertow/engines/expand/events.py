@@ -1,9 +1,9 @@
 """The order of events in a copy of a body: the events of one phase, what each waits for, and what that implies.
 
-A *step* is something that fires: an operator, a branch that is decided, an invocation. Most nodes of a static graph
-fire nothing of their own here. A switch hands on a value that is already there; a merge is whatever arrives at it;
-order tokens only say what waits for what. Their rules become waits between steps, and waits that others imply are left
-out, so that a copy moves as few tokens as its data need.
+A *step* is something that fires: an operator, the decision of a branch, an invocation. Most nodes of a static graph
+are no steps here. A switch forwards a value that is already there; a merge is whatever arrives at it; order tokens only
+order. They become waits between steps, and waits that others imply are left out, so that a copy moves as few tokens as
+its data need.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property, reduce
 from operator import and_
 
 from undertow.errors import GraphError
+from undertow.ir.budget import NODE_BYTES, paced, pay
 from undertow.ir.graph import Node, Operand, Port
 from undertow.ir.index import StaticIndex, Visit
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, READS, SOURCES, STARTS
@@ -20,20 +21,20 @@ from undertow.ir.walk import awaited, grouped, in_order, is_inward, origin, phas
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
-# Kinds of events: a node has fired, a result has come back, a site has been entered or all of it has ended, a branch is
-# decided, a side of it is alive, a value has come to a merge, a loop goes on, several events have happened.
+# Kinds of events: a node has fired, a result has come back, a site has been entered or has completely ended, a branch
+# is decided, a side of it is alive, a value has arrived at a merge, a loop continues, several events have happened.
 NODE, RESULT, ENTERED, DONE, DECIDED, ALIVE, MERGED, AGAIN, PASSED = range(9)
 Event = tuple[int, ...]
 Events = frozenset[Event]
-NOW: Events = frozenset()  # there when a copy begins
+NOW: Events = frozenset()  # nothing to wait for: there when a copy begins
 
 
 class ExpandIndex(StaticIndex):
-    """What all templates need to know of a graph."""
+    """Analyses of a graph that all templates need."""
 
     @cached_property
     def nodes_of(self) -> dict[int, list[int]]:
-        """The nodes of each body in an order in which every node comes after those that it takes tokens of."""
+        """The nodes of each body in topological order."""
 
         def before(number: int, node: Node) -> list[int]:
             ports = (port for port in awaited(node) if self.bodies[port.node] == self.bodies[number])
@@ -45,17 +46,28 @@ class ExpandIndex(StaticIndex):
             raise GraphError(f"{stuck.name} depends on itself", stuck.span)
         return grouped((self.bodies[number], number) for number in order)
 
+    @cached_property
+    def entered_in(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """The (site, phase) that each phase of each body visits."""
+        visits = self.visits.items()
+        return grouped(((self.bodies[visit.start], self.phase_entered(*key)), key) for key, visit in visits)
+
+    @cached_property
+    def loops_of(self) -> dict[int, list[int]]:
+        """The sites that go on from an iteration of each body to the next."""
+        return grouped((self.sites[site - 1].callee, site) for site in self.nexts)
+
     def is_order_only(self, node: Node) -> bool:
-        """Does an operator do nothing but wait?"""
+        """Does an operator only wait: pure, with order tokens as its only results?"""
         row = CATALOGUE.get(node.op)
         return row is not None and not row.effect and row.state is None and all(type_ == CTL for type_ in node.types)
 
     def value_of(self, operand: Operand) -> Operand:
-        """The value that an operand is, switches being looked through."""
+        """The value that an operand is, seen through switches."""
         return origin(self.graph, operand)
 
     def phase_entered(self, site: int, phase: int) -> int:
-        """The phase of the caller in which it visits a phase of a site."""
+        """The phase of the caller that visits a phase of a site."""
         return self.phases[self.visits[site, phase].start]
 
 
@@ -65,29 +77,28 @@ class Timing:
     def __init__(self, index: ExpandIndex, body: int, phase: int, shared: dict[int, set[Port]]) -> None:
         self.index, self.body, self.phase = index, body, phase
         self.graph = index.graph
-        self.when: dict[Port, Events] = {}  # of ports of this phase
-        self.waits: dict[Event, Events] = {}  # of what fires
-        self.arrivals: dict[Event, list[Events]] = {}  # of merges: one for each side
+        self.when: dict[Port, Events] = {}  # port of this phase -> events after which it is there
+        self.waits: dict[Event, Events] = {}  # event -> events that it waits for
+        self.arrivals: dict[Event, list[Events]] = {}  # merge -> the same, for each side
         self.numbers: dict[Event, int] = {}
-        self.implied: list[int] = []  # bits, by number
+        self.implied: list[int] = []  # by number of an event: a mask of all events before it
         nodes = [n for n in index.nodes_of.get(body, ()) if index.phases[n] == phase]
-        for number in nodes:
+        for number in paced(nodes):
             self._note_ports(number, self.graph.nodes[number])
-        for number in nodes:
+        for number in paced(nodes):
             self._note_waits(number, self.graph.nodes[number])
-        for (site, part), visit in index.visits.items():
-            if index.bodies[visit.start] == body and index.phase_entered(site, part) == phase:
-                self._note_entering(site, part, visit, shared)
-        for site, members in index.nexts.items():
-            if self.graph.sites[site - 1].callee == body:
-                taken = [port for n in members for port in awaited(self.graph.nodes[n])]
-                self.waits[AGAIN, site] = self._all(taken, self.graph.nodes[members[0]].region)
+        for site, part in index.entered_in.get((body, phase), ()):
+            self._note_entering(site, part, index.visits[site, part], shared)
+        for site in index.loops_of.get(body, ()):
+            members = index.nexts[site]
+            taken = [port for n in members for port in awaited(self.graph.nodes[n])]
+            self.waits[AGAIN, site] = self._all(taken, self.graph.nodes[members[0]].region)
         self._imply()
 
     # -- ports ---------------------------------------------------------------------------------------------
 
     def look(self, port: Operand) -> Events:
-        """What must have happened before an operand is there."""
+        """The events after which an operand is there."""
         if not isinstance(port, Port) or is_inward(self.graph.nodes[port.node], port.index):
             return NOW
         if self.index.phases[port.node] < self.phase:
@@ -95,7 +106,7 @@ class Timing:
         return self.when[port]
 
     def alive(self, region: int) -> Events:
-        """What must have happened before anything happens in a region."""
+        """The events after which a region is alive."""
         if region == self.body:
             return NOW
         self._note_branch(region)
@@ -120,22 +131,22 @@ class Timing:
         index = self.index
         for output in range(len(node.types)):
             port = Port(number, output)
-            found: Events = frozenset([(NODE, number)])
+            events: Events = frozenset([(NODE, number)])
             if is_inward(node, output):
                 continue
             if node.op in STARTS:
-                found = frozenset([(ENTERED, node.attrs.integer("site"), phase_of(node))])
+                events = frozenset([(ENTERED, node.attrs.integer("site"), phase_of(node))])
             elif node.op in BACK:
-                found = frozenset([(RESULT, number)])
+                events = frozenset([(RESULT, number)])
             elif node.op in SOURCES or node.op in READS or index.is_parameter(node):
-                found = NOW
+                events = NOW
             elif node.op == "merge":
-                found = frozenset([(MERGED, number)])
+                events = frozenset([(MERGED, number)])
             elif node.op == "switch":
-                found = self.look(node.inputs[1]) | self.alive(index.region_of(port))
+                events = self.look(node.inputs[1]) | self.alive(index.region_of(port))
             elif index.is_order_only(node):
-                found = self._all((*node.inputs, *node.controls), node.region)
-            self.when[port] = found
+                events = self._all((*node.inputs, *node.controls), node.region)
+            self.when[port] = events
 
     def _note_waits(self, number: int, node: Node) -> None:
         index = self.index
@@ -165,7 +176,7 @@ class Timing:
     # -- what an event implies -----------------------------------------------------------------------------
 
     def _imply(self) -> None:
-        """For each event all that must have happened before it; each is looked at after those that it waits for."""
+        """Find all events that each event implies, in topological order."""
         needs = self.waits | {event: frozenset().union(*sides) for event, sides in self.arrivals.items()}
         order = in_order(needs)
         if len(order) != len(needs):
@@ -173,6 +184,7 @@ class Timing:
         for number, event in enumerate(order):
             self.numbers[event] = number
             sides = self.arrivals[event] if event in self.arrivals else [self.waits[event]]
+            pay(1 + number // (8 * NODE_BYTES))  # a bit for each event before it
             self.implied.append(1 << number | reduce(and_, map(self._bits, sides), -1))
 
     def _bits(self, events: Events) -> int:
@@ -182,7 +194,7 @@ class Timing:
         return bits
 
     def fewest(self, events: Events) -> list[Event]:
-        """Those events that no other of them implies."""
+        """The events that no other of them implies (transitive reduction)."""
         if len(events) < 2:
             return list(events)
         others = 0

@@ -1,8 +1,8 @@
 """Templates: the contents of a copy of one phase of a body, and the order of its steps.
 
-A *program* is what an event sets off: steps that become ready or have one thing less to wait for, values that come to a
-merge, results that go up to the caller. A merge is no step; what arrives there goes on to whoever waits for it, so the
-program of an event contains those of the merges that it reaches.
+A *program* is what an event triggers: steps that become ready or have one event less to wait for, values that arrive at
+a merge, results that go up to the caller. A merge is no step: it forwards what arrives, so the program of an event
+contains those of the merges that it reaches.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from undertow.engines.expand import events as kinds
 from undertow.engines.expand.events import Event, Events, ExpandIndex, Timing
+from undertow.ir.budget import paced
 from undertow.ir.graph import Operand, Port, StaticGraph
 from undertow.ir.structure import COLLECTED
 from undertow.ir.walk import grouped, ports_of, reachable
@@ -26,7 +27,7 @@ FIRES = (kinds.NODE, kinds.ENTERED, kinds.DECIDED, kinds.AGAIN, kinds.PASSED)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a caller that is not a value of the graph: the entry that a site has made, or its number of lanes."""
+    """A value of a caller that is not in the graph: the entry that a site has made, or its number of lanes."""
 
     kind: str  # "entry" or "lanes"
     site: int
@@ -37,14 +38,14 @@ Place = Operand | Cell
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """A step has one thing less to wait for."""
+    """A step has one event less to wait for."""
 
     step: Event
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A value comes to a merge; None: an order token."""
+    """A value arrives at a merge; None is an order token."""
 
     source: Operand | None
     merge: Port
@@ -52,7 +53,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A result goes to the caller; None: an order token."""
+    """A result goes up to the caller; None is an order token."""
 
     index: int
     value: Operand | None
@@ -69,7 +70,7 @@ class Template:
     body: int
     phase: int
     timing: Timing
-    steps: dict[Event, list[Event]] = field(default_factory=dict)  # what fires, with what it waits for
+    steps: dict[Event, list[Event]] = field(default_factory=dict)  # step -> the events that it waits for
     programs: Programs = field(default_factory=dict)
     uses: set[Port | Cell] = field(default_factory=set)  # values that need a slot, loads and saves included
     saves: list[Port | Cell] = field(default_factory=list)
@@ -87,71 +88,71 @@ class Templates:
         self.results = self._find_results()
         awaited = self._find_awaited()
         shared = (port for ports in awaited.values() for port in ports)
-        self.shared = set(self._values(shared))  # of main, read by others
-        self.found: dict[tuple[int, int], Template] = {}
+        self.shared = set(self._values(shared))  # values of main that other bodies read
+        self.by_phase: dict[tuple[int, int], Template] = {}
         for body, count in enumerate(self.index.phase_count):
             if graph.regions[body].kind == "branch":
                 continue
             for phase in range(count):
                 timing = Timing(self.index, body, phase, awaited)
-                self.found[body, phase] = Template(body, phase, timing)
-        for template in self.found.values():
+                self.by_phase[body, phase] = Template(body, phase, timing)
+        for template in self.by_phase.values():
             self._find_steps(template)
             self._find_programs(template)
-        self.records: dict[int, list[Port | Cell]] = {}  # of a body: what later phases read of earlier ones
-        for body in {body for body, _ in self.found}:
+        self.records: dict[int, list[Port | Cell]] = {}  # body -> values that later phases read from earlier ones
+        for body in {body for body, _ in self.by_phase}:
             self._find_uses(body)
             phases = range(self.index.phase_count[body])
-            self.records[body] = [value for phase in phases for value in self.found[body, phase].saves]
+            self.records[body] = [value for phase in phases for value in self.by_phase[body, phase].saves]
 
     # -- between bodies ------------------------------------------------------------------------------------
 
     def _find_arguments(self) -> dict[int, Port]:
-        """For each node that hands an argument in: the value of the body entered that it becomes."""
-        found: dict[int, Port] = {}
+        """Node that hands over an argument -> the parameter of the entered body."""
+        params: dict[int, Port] = {}
         for number, node in self.index.of("merge"):
             if self.index.is_parameter(node):
-                found.update({x.node: Port(number) for x in ports_of(node.inputs)})
-        return found | {number: Port(number) for number, _ in self.index.of("fan")}
+                params.update({x.node: Port(number) for x in ports_of(node.inputs)})
+        return params | {number: Port(number) for number, _ in self.index.of("fan")}
 
     def _find_results(self) -> dict[tuple[int, int], dict[int, Operand]]:
-        """(body, phase) -> index -> what is given up to the caller; of main, to the run."""
-        found: dict[tuple[int, int], dict[int, Operand]] = {(0, 0): dict(enumerate(self.graph.fetches))}
+        """(body, phase) -> index -> the result for the caller; of main, for the run."""
+        results: dict[tuple[int, int], dict[int, Operand]] = {(0, 0): dict(enumerate(self.graph.fetches))}
         for (site, phase), visit in self.index.visits.items():
-            results = found.setdefault((self.graph.sites[site - 1].callee, phase), {})
+            own = results.setdefault((self.graph.sites[site - 1].callee, phase), {})
             for node in (self.graph.nodes[n] for n in visit.backs):
-                results[node.attrs.integer("index")] = node.inputs[0]
-        return found
+                own[node.attrs.integer("index")] = node.inputs[0]
+        return results
 
     def _find_awaited(self) -> dict[int, set[Port]]:
-        """For each body the values of main that it, or what it enters, reads: they are there before it is entered."""
+        """Body -> the values of main that it, or what it enters, reads: main waits for them before entering it."""
         graph, owner = self.graph, self.index.owner
-        found: dict[int, set[Port]] = {}
+        reads: dict[int, set[Port]] = {}
         for _, node in self.index.of("hoist_read"):
             source = ports_of(node.inputs)[0]
             if graph.nodes[source.node].op != "hoist":
-                found.setdefault(owner[node.region], set()).add(source)
-        return closed(found, self._callers())
+                reads.setdefault(owner[node.region], set()).add(source)
+        return closed(reads, self._callers())
 
     def _callers(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = {}
+        callers: dict[int, set[int]] = {}
         for site in self.graph.sites:
-            found.setdefault(site.callee, set()).add(self.index.owner[site.caller])
-        return found
+            callers.setdefault(site.callee, set()).add(self.index.owner[site.caller])
+        return callers
 
     def has_path(self) -> set[int]:
-        """The bodies whose copies must know their path: those that are visited again, and what leads to them."""
+        """The bodies whose copies must know their call path: those with later phases, and their callers."""
         again = {body: {0} for body, count in enumerate(self.index.phase_count) if count > 1}
         return set(closed(again, self._callers()))
 
     # -- within a template ---------------------------------------------------------------------------------
 
     def _find_steps(self, template: Template) -> None:
-        timing = template.timing
-        template.steps = {event: timing.fewest(waits) for event, waits in timing.waits.items() if event[0] in FIRES}
+        waits = paced(template.timing.waits.items())
+        template.steps = {event: template.timing.fewest(events) for event, events in waits if event[0] in FIRES}
 
     def _find_programs(self, template: Template) -> None:
-        """What each event triggers. Merges last: what arrives at one is forwarded immediately."""
+        """Find what each event triggers; what arrives at a merge is forwarded at once."""
         timing, index = template.timing, self.index
         own: Programs = {}
 
@@ -172,28 +173,28 @@ class Templates:
         for result, operand in self.results.get((template.body, template.phase), {}).items():
             source = None if self.graph.type_of(operand) == CTL else index.value_of(operand)
             attach(Up(result, source), timing.look(operand))
-        for event, waits in template.steps.items():
+        for event, waits in paced(template.steps.items()):
             others: list[Event | None] = [*waits] or [None]
             for other in others:
                 own.setdefault(other, []).append(Wake(event))
-        # Later merges first, so that what an event sets off is known when it is looked at.
+        # Later merges first, so that the program of a merge is complete before others include it.
         for event in sorted(timing.arrivals, key=lambda e: -timing.numbers[e]):
             own[event] = list(_expanded(own.get(event, []), own))
-        for key in list(own):
+        for key in paced(list(own)):
             if key is None or key[0] != kinds.MERGED:
                 template.programs[key] = list(_expanded(own[key], own))
 
     def _find_uses(self, body: int) -> None:
-        """Liveness: which values each phase reads, passes on, or keeps for later phases; the last phase first."""
+        """Liveness: find which values each phase reads, forwards, or keeps for later phases; the last phase first."""
         needed: set[Port | Cell] = set()  # by later phases
         for phase in reversed(range(self.index.phase_count[body])):
-            template = self.found[body, phase]
+            template = self.by_phase[body, phase]
             template.saves = [value for value in sorted_values(needed) if self.phase_of_value(value) == phase]
             uses = template.uses
             uses.update(template.saves)
             if body == 0:
                 uses.update(value for value in self.shared if isinstance(value, Port))
-            for event in template.steps:
+            for event in paced(template.steps):
                 uses.update(x for x in self._operands(event) if isinstance(x, Port | Cell))
             actions = [action for program in template.programs.values() for action in program]
             uses.update(action.value for action in actions if isinstance(action, Up) and isinstance(action.value, Port))
@@ -207,7 +208,7 @@ class Templates:
             needed.update(template.loads)
 
     def _operands(self, event: Event) -> Iterator[Place]:
-        """The values that a step reads, and the cells that it uses. Order tokens are not values."""
+        """The values and cells that a step reads. Order tokens are not values."""
         graph, index = self.graph, self.index
         if event[0] == kinds.NODE:
             node = graph.nodes[event[1]]
@@ -241,19 +242,19 @@ class Templates:
                 yield self.index.value_of(operand)
 
     def phase_of_value(self, value: Port | Cell) -> int:
-        """The phase of its body in which a value comes to be."""
+        """The phase of its body that computes a value."""
         if isinstance(value, Cell):
             return self.index.phase_entered(value.site, 0)
         return self.index.waits_for(value)
 
 
 def _arrives(moves: dict[Port, list[Operand | None]], value: Port | Cell) -> list[Port | Cell]:
-    """The values that may come to one, if it is a merge."""
+    """The values that may arrive at a value, if it is a merge."""
     return [source for source in moves.get(value, ()) if isinstance(source, Port)] if isinstance(value, Port) else []
 
 
 def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
-    """A program with those of the merges that it reaches; what they forward is named after what has arrived."""
+    """A program with those of the merges that it reaches; their actions take the value that has arrived."""
     for action in program:
         yield action
         if not isinstance(action, Move):
@@ -268,13 +269,13 @@ def _expanded(program: list[Action], own: Programs) -> Iterator[Action]:
 
 
 def sorted_values(values: Iterable[Port | Cell]) -> list[Port | Cell]:
-    """In one order whatever the run: sets have none."""
+    """The values in a deterministic order."""
     return sorted(values, key=lambda v: (1, v.site, v.kind) if isinstance(v, Cell) else (0, *v, ""))
 
 
-def closed(found: dict[int, set[T]], callers: dict[int, set[int]]) -> dict[int, set[T]]:
-    """What is found of bodies, and of all that they enter."""
-    whole = {body: set(items) for body, items in found.items()}
+def closed(own: dict[int, set[T]], callers: dict[int, set[int]]) -> dict[int, set[T]]:
+    """Body -> its own items and those of all bodies that it enters, directly or not."""
+    whole = {body: set(items) for body, items in own.items()}
     todo = list(whole)
     while todo:
         body = todo.pop()

@@ -1,23 +1,21 @@
 """The reference engine: the executable definition of what a static graph means. One firing at a time.
 
 A *frame* holds the tokens of one tag: `slots` has a place for each input of each node of the body (constants are
-there from the beginning), `pend` counts what each node still waits for. A node whose count has run out is *ready*
-and waits in the pool; the scheduler picks the next. Branch regions share the frame of the body that they stand in.
+there from the beginning), `pend` counts the tokens that each node still waits for. A node whose count has run out is
+*ready* and waits in the pool; the scheduler picks the next. Branch regions share the frame of their body.
 
-`rows` is what a plan consists of and `plan` makes it of a graph. `frame` and `frames` store tokens, `run` moves them,
-`report` says what went wrong.
+`rows` are the parts of a plan, and `plan` makes them from a graph. `frame` and `frames` store tokens, `run` moves them,
+`report` explains deadlocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from undertow.engines.checks import Value
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import Options, Result, Stats
 from undertow.engines.frames import PythonPlan
 from undertow.engines.reference.plan import number_graph
 from undertow.engines.reference.run import Run
-from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
 
 
@@ -25,7 +23,7 @@ class Reference:
     """The engine."""
 
     name = "reference"
-    is_lazy = False  # under a fair schedule it would be, but not under every one
+    is_lazy = False  # it would be under a fair schedule, but not every schedule is
     takes_hoisted = True
 
     def plan(self, graph: StaticGraph) -> ReferencePlan:
@@ -36,13 +34,9 @@ class ReferencePlan(PythonPlan):
     """A static graph made ready."""
 
     def __init__(self, graph: StaticGraph) -> None:
-        super().__init__(graph, Reference.name)
-        self.rows = number_graph(graph)
-
-    def start(self, values: list[Value], options: Options, record: trace.Record | None, state: State | None) -> Run:
-        return Run(self.rows, values, options, record, state)
+        super().__init__(graph, Reference.name, number_graph(graph), Run)
 
     def drain(self, inputs: Sequence[Result], options: Options | None = None) -> tuple[list[Result], Stats, int]:
-        """Run until no token is left; also gives the number of frames that have not ended, which should be 0."""
+        """Run until no token is left; also returns the number of frames that have not ended, which should be 0."""
         run, results, stats = self.execute(inputs, options or Options(), None, drain=True)
         return results, stats, len(run.live)

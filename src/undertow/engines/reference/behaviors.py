@@ -1,13 +1,13 @@
 """Every way in which a stateful graph can behave: all interleavings of the reference engine's firings.
 
-Only operators that touch a variable which somebody writes, print or assert can see in which order things happen; and
-those that bring a fetch decide it, as a run ends with the last of them. All others may fire as soon as they can:
-whatever else is done first, they give the same. So an execution is told by the order of those *steps*. It is replayed
-from the start, following a schedule as far as that goes; where several steps are then possible, each is tried.
+Only operators that print, assert, or touch a variable that is written can observe the order of firings; and those that
+produce a fetch decide when a run ends. All others may fire as soon as they are ready: their results do not depend on
+what fires first. So an execution is determined by the order of these *steps*. It is replayed from the start along a
+schedule; where the schedule ends and several steps are possible, each is tried.
 
-Two reductions keep the number small. Equal states are explored once: the steps taken, what each of them saw, and the
-values of the variables now tell all of a state. And of two steps that touch different things, or only read, one order
-is enough (sleep sets; Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", 1996, ch. 5).
+Two reductions keep the number small. Equal states are explored once: a state is the steps taken, what each of them saw,
+and the values of the variables. And of two steps that touch different things, or only read, one order is enough (sleep
+sets; Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", 1996, ch. 5).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from undertow.engines.reference.plan import number_graph
 from undertow.engines.reference.rows import NumberedGraph
 from undertow.engines.reference.run import Run
 from undertow.errors import RunError, Timeout
+from undertow.ir.budget import check
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag, show_tag
 from undertow.ops.op import CATALOGUE
@@ -37,20 +38,20 @@ _WORLD = "\0world"  # what print and assert touch: no variable has this name
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One firing that can see, or decide, in which order things happen."""
+    """One firing that can observe the order of firings, or end the run."""
 
     node: int
     tag: Tag
     name: str  # of the node
     touches: str  # the variable, or ""
     writes: bool
-    brings: bool  # a fetch: the run may end with it
+    brings: bool  # it produces a fetch: the run may end with it
 
     def conflicts(self, other: Step) -> bool:
         """Can it matter which of the two comes first?"""
         if self.touches == other.touches and (self.writes or other.writes):
             return True
-        # What a run does not wait for does not happen after its end.
+        # A write that no fetch waits for is lost if the run ends before it.
         return (self.brings and other.writes and not other.brings) or (other.brings and self.writes and not self.brings)
 
     def __str__(self) -> str:
@@ -59,9 +60,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One way in which a run can end, and one schedule that makes it end so."""
+    """One way in which a run can end, and one schedule that leads to it."""
 
-    results: tuple[Value, ...]  # none where the run fails
+    results: tuple[Value, ...]  # empty if the run fails
     variables: dict[str, Value]  # afterwards
     printed: str
     error: str
@@ -74,7 +75,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Explored:
-    """What was found. `is_complete`: nothing was left out because the budget was used up."""
+    """The outcomes found. `is_complete`: the budget was large enough to find all."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     runs: int = 0
@@ -82,18 +83,19 @@ class Explored:
 
 
 def explore(graph: StaticGraph, inputs: Sequence[Result], state: State, budget: int, options: Options) -> Explored:
-    """All outcomes, if `budget` runs are enough to find them."""
+    """All outcomes, or those that `budget` runs find."""
     program = _Program(graph, checks.check_inputs(graph, inputs), state, options)
-    found = Explored()
+    explored = Explored()
     outcomes: dict[object, Outcome] = {}
-    asleep_in: dict[object, frozenset[Step]] = {}  # the steps that need not be tried in a state that was visited
+    asleep_in: dict[object, frozenset[Step]] = {}  # visited state -> its sleep set: steps that need not be tried
     todo: list[tuple[tuple[Step, ...], frozenset[Step]]] = [((), frozenset())]
     while todo:
-        if found.runs == budget:
-            found.is_complete = False
+        if explored.runs == budget:
+            explored.is_complete = False
             break
+        check()
         schedule, asleep = todo.pop()
-        found.runs += 1
+        explored.runs += 1
         end = program.replay(schedule)
         if isinstance(end, Outcome):
             outcomes.setdefault(end.key(), end)
@@ -112,14 +114,14 @@ def explore(graph: StaticGraph, inputs: Sequence[Result], state: State, budget: 
             branches.append(((*schedule, step), frozenset(s for s in tried if not s.conflicts(step))))
             tried.add(step)
         todo += reversed(branches)
-    found.outcomes = list(outcomes.values())
-    return found
+    explored.outcomes = list(outcomes.values())
+    return explored
 
 
 def replay(
     graph: StaticGraph, inputs: Sequence[Result], state: State, schedule: Sequence[Step], options: Options | None = None
 ) -> Outcome:
-    """The outcome of a schedule that `explore` gave."""
+    """The outcome of a schedule that `explore` found."""
     program = _Program(graph, checks.check_inputs(graph, inputs), state, options or Options())
     end = program.replay(tuple(schedule))
     if not isinstance(end, Outcome):
@@ -128,11 +130,11 @@ def replay(
 
 
 class _Pause(BaseException):
-    """The schedule is at its end, and the run is not. (Not an Exception: those are faults of kernels.)"""
+    """The schedule has ended, and the run has not. (Not an Exception: those are faults of kernels.)"""
 
 
 class _Program:
-    """A graph and what it starts from."""
+    """A graph, its inputs and its initial variables."""
 
     def __init__(self, graph: StaticGraph, values: list[Value], state: State, options: Options) -> None:
         self.graph = graph
@@ -143,7 +145,7 @@ class _Program:
         rows = [(n, node, CATALOGUE[node.op]) for n, node in enumerate(graph.nodes) if node.op in CATALOGUE]
         written = {node.attrs["variable"] for _, node, row in rows if row.state is not None and row.effect}
         brings = {port.node for port in graph.fetches}
-        self.steps: dict[int, tuple[str, bool, bool]] = {}  # the nodes whose firings are steps: touches, writes, brings
+        self.steps: dict[int, tuple[str, bool, bool]] = {}  # node whose firings are steps -> touches, writes, brings
         for number, node, row in rows:
             if row.state is not None and node.attrs["variable"] in written:
                 self.steps[number] = node.attrs.text("variable"), row.effect, number in brings
@@ -176,7 +178,7 @@ class _Program:
 
 
 class _Pool(deque[Ready]):
-    """What can fire. Steps wait until nothing else can, and then come as the schedule says."""
+    """The ready nodes. Steps wait until nothing else is ready, and then fire in the order of the schedule."""
 
     def __init__(self, program: _Program, schedule: tuple[Step, ...]) -> None:
         super().__init__()
@@ -211,7 +213,7 @@ class _Pool(deque[Ready]):
         return self.waiting.pop(self.last)
 
     def note(self) -> None:
-        """Remember what the last step saw: the value after it, as a read gives it and an assignment too."""
+        """Remember what the last step saw: the value of its variable afterwards."""
         if self.last is not None:
             self.seen.append((self.last, _bits(self.state.get(self.last.touches))))
             self.last = None

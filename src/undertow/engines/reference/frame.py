@@ -39,15 +39,15 @@ class Frame(TaggedFrame):
         self.index = index
         self.context = context
         self.number = number
-        self.entry = entry  # what was given to the entry that it is, or is below of
+        self.entry = entry  # of the entry that it is, or is below
         self.depth = 0 if parent is None else parent.depth + kind.is_call
 
 
 class Entry:
-    """What the activations below one entry share; or those of the whole run, for what main shares.
+    """The values that the activations below one entry share; or all activations, for what main shares.
 
-    It outlives the entry's frame: results may come back early, so what is below may end later, and so may arguments
-    arrive later that the entry itself does not use.
+    It outlives the entry's frame: since results may return early, activations below may end later, and arguments that
+    the entry itself does not use may arrive later.
     """
 
     __slots__ = ("sums", "users", "values", "waiting")
@@ -55,18 +55,18 @@ class Entry:
     def __init__(self, count: int) -> None:
         self.values: list[Value] = [NONE] * count  # those that have arrived
         self.waiting: list[list[tuple[Frame, int, int]]] = [[] for _ in range(count)]  # (frame, node, slot)
-        self.users = 0  # frames that are alive
-        self.sums: dict[int, Sum] = {}  # what was collected so far
+        self.users = 0  # live frames at or below the entry
+        self.sums: dict[int, Sum] = {}  # collected so far
 
 
 class Sum:
-    """What was collected for one value: a sum of whole arrays, and rows that are added to it in the end."""
+    """What is collected for one value: a sum of whole arrays, and rows to be added to it."""
 
     __slots__ = ("rows", "whole")
 
     def __init__(self) -> None:
         self.whole: Value = None
-        self.rows: list[tuple[Value, Value]] = []  # (numbers, rows)
+        self.rows: list[tuple[Value, Value]] = []  # (indices, rows)
 
     def add(self, parts: list[Value]) -> None:
         if len(parts) == 2:
@@ -75,24 +75,24 @@ class Sum:
             self.whole = parts[0] if self.whole is None else self.whole + parts[0]
 
     def total(self, like: Value) -> Value:
-        """The sum, of the shape of a value; zero where nothing was collected."""
+        """The sum, of the shape of `like`; zero if nothing was collected."""
         if not self.rows:
             return np.zeros_like(like)[()] if self.whole is None else self.whole
-        found = np.zeros_like(like) if self.whole is None else self.whole.copy()
-        for numbers, rows in self.rows:
-            np.add.at(found, numbers, rows)
-        return found
+        total = np.zeros_like(like) if self.whole is None else self.whole.copy()
+        for indices, rows in self.rows:
+            np.add.at(total, indices, rows)
+        return total
 
     def sparse(self, like: Value) -> list[Value]:
-        """The numbers and the rows that were collected for a value; of a sum of whole arrays that is every row."""
+        """The indices and rows that were collected; for a sum of whole arrays, all rows."""
         parts = [*self.rows, *([] if self.whole is None else [(np.arange(len(like)), self.whole)])]
-        numbers = [np.ravel(number).astype(np.int64) for number, _ in parts]
-        rows = [np.reshape(row, (len(n), *like.shape[1:])) for n, (_, row) in zip(numbers, parts, strict=True)]
-        return [np.concatenate([np.zeros(0, np.int64), *numbers]), np.concatenate([like[:0], *rows])]
+        indices = [np.ravel(index).astype(np.int64) for index, _ in parts]
+        rows = [np.reshape(row, (len(n), *like.shape[1:])) for n, (_, row) in zip(indices, parts, strict=True)]
+        return [np.concatenate([np.zeros(0, np.int64), *indices]), np.concatenate([like[:0], *rows])]
 
 
 class Context:
-    """What the frames of one loop or map, entered from one frame, share."""
+    """The state that the frames of one loop or map, entered from one frame, share."""
 
     __slots__ = ("cells", "first", "lacking", "lanes", "missing", "parent", "site", "values", "waiting")
 
@@ -105,4 +105,4 @@ class Context:
         self.first: Frame | None = None  # of a loop
         self.lanes: list[Frame] | None = None  # of a map
         self.cells: list[list[Value]] = []  # of a map: the results so far, for each gather and lane
-        self.lacking: list[int] = []  # of a map: how many results each gather still waits for
+        self.lacking: list[int] = []  # of a map: number of results that each gather still waits for

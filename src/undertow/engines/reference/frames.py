@@ -19,7 +19,7 @@ Pool = deque[Ready] | list[Ready]
 
 
 class Frames(PythonRun[Frame]):
-    """Those that are alive, the pool of what can fire in them, and what they cost."""
+    """The live frames, the pool of nodes that can fire in them, and their memory."""
 
     def __init__(
         self, rows: NumberedGraph, options: Options, record: trace.Record | None, state: State | None, pool: Pool
@@ -32,7 +32,7 @@ class Frames(PythonRun[Frame]):
         self.shared = Entry(rows.shared)  # what main shares with all frames
 
     def open(self, frame: Frame) -> Frame:
-        """Let a frame begin, if the limits allow it."""
+        """Start a frame, if the limits allow it."""
         kind = frame.kind
         self.live.add(frame)
         if frame.entry is not None:
@@ -45,7 +45,7 @@ class Frames(PythonRun[Frame]):
         return frame
 
     def close(self, frame: Frame) -> None:
-        """Every node has fired: the frame's storage goes."""
+        """Free the storage of a frame whose nodes have all fired."""
         for cell in frame.kind.layout.contexts:
             context = frame.slots[cell]
             if context is not None:
@@ -66,14 +66,14 @@ class Frames(PythonRun[Frame]):
             self.record(trace.FrameEnded(frame.number))
 
     def call(self, frame: Frame, site: SitePlan) -> Frame:
-        """The frame of a call that is entered for the first time: by its start token or by any argument."""
+        """The frame of a call when its first token arrives: the start token or any argument."""
         entry = Entry(site.hoisted) if site.hoisted else frame.entry
-        callee = self.open(Frame(frame.kind.below[site.number], frame, site.number, -1, None, self.made, entry))
+        callee = self.open(Frame(frame.kind.below[site.number], frame, site.number, -1, None, self.started, entry))
         frame.slots[site.cell] = callee
         return callee
 
     def context(self, frame: Frame, site: SitePlan) -> Context:
-        """What the frames of a loop or map share."""
+        """The shared state of a loop's or map's frames."""
         context: Context | None = frame.slots[site.cell]
         if context is None:
             context = frame.slots[site.cell] = Context(frame, site)
@@ -109,7 +109,7 @@ class Frames(PythonRun[Frame]):
         return context.lanes
 
     def revisit(self, frame: Frame, site: SitePlan, count: int | None) -> list[Frame]:
-        """The same frames in a later phase, for an array of so many elements, or an order token."""
+        """The same lanes in a later phase, for an array of `count` elements, or an order token (None)."""
         lanes = self.context(frame, site).lanes
         assert lanes is not None, "a later phase of a map waits for the first"
         if count is not None and len(lanes) != count:
@@ -119,7 +119,7 @@ class Frames(PythonRun[Frame]):
     def inside(self, context: Context, index: int) -> Frame:
         """A frame of a loop or map, with the invariants that have arrived."""
         parent, number = context.parent, context.site.number
-        frame = self.open(Frame(parent.kind.below[number], parent, number, index, context, self.made, parent.entry))
+        frame = self.open(Frame(parent.kind.below[number], parent, number, index, context, self.started, parent.entry))
         for (at, slot), value in zip(context.site.outers, context.values, strict=True):
             if value is not NONE:
                 self.put(frame, at, slot, value)
@@ -128,14 +128,14 @@ class Frames(PythonRun[Frame]):
         return frame
 
     def collect(self, context: Context, number: int) -> None:
-        """All lanes have given a result: hand the list to its Gather."""
+        """Hand the results of all lanes to their Gather."""
         at, slot, _ = context.site.gathers[number]
         self.put(context.parent, at, slot, context.cells[number])
 
-    # -- what entries are given ----------------------------------------------------------------------------
+    # -- arguments of entries ------------------------------------------------------------------------------
 
     def read(self, frame: Frame, at: int, slot: int, entry: Entry | None, index: int) -> None:
-        """Let a node have what an entry was given, now or when it arrives."""
+        """Give a node an argument of an entry, now or when it arrives."""
         assert entry is not None, "a hoist_read that is below no entry"
         value = entry.values[index]
         if value is NONE:
@@ -144,22 +144,22 @@ class Frames(PythonRun[Frame]):
             self.put(frame, at, slot, value)
 
     def give(self, entry: Entry, index: int, value: Value) -> None:
-        """An entry is given a value: those who wait for it get it, and those who are still to come will."""
+        """Give a value to an entry: nodes that wait for it get it now, later ones when their frames start."""
         entry.values[index] = value
         if type(value) is np.ndarray:
             self.hold(value, 1)
         waiting, entry.waiting[index] = entry.waiting[index], []
         for frame, at, slot in waiting:
-            if frame.slots:  # one of a phase that is never visited may wait in a frame that has ended
+            if frame.slots:  # a node of a phase that is never visited may wait in a frame that has ended
                 self.put(frame, at, slot, value)
 
     def forget(self, entry: Entry) -> None:
-        """Nobody is left who could read what an entry was given."""
+        """Free the values of an entry that nothing can read any more."""
         self.let_go_all(entry.values)
         entry.values = [NONE] * len(entry.values)
 
     def put(self, frame: Frame, at: int, slot: int, value: Value) -> None:
-        """One token into one slot."""
+        """Put one token into one slot."""
         frame.slots[slot] = value
         if type(value) is np.ndarray:
             self.hold(value, 1)

@@ -9,16 +9,17 @@ from undertow.engines.checks import as_plain
 from undertow.engines.frames import check_runnable, kernel_of
 from undertow.engines.reference.rows import CODES, COUNT, Kind, Layout, NumberedGraph, Out, Quiet, Row, SitePlan
 from undertow.errors import GraphError
+from undertow.ir.budget import paced
 from undertow.ir.graph import Const, Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS
 from undertow.ir.walk import phase_of, ports_of
 
-_ONE_OF_SEVERAL = ("merge", "hoist_read")  # have one slot, whatever the number of their inputs
+_ONE_OF_SEVERAL = ("merge", "hoist_read")  # these have one slot, however many inputs
 
 
 def number_graph(graph: StaticGraph) -> NumberedGraph:
-    """The plan of a graph; a GraphError where it cannot run."""
+    """The plan of a graph; raises a GraphError if it cannot run."""
     return _Planner(graph).make()
 
 
@@ -46,14 +47,14 @@ class _Edges:
         return Out(plain, tuple(self.merges), up or None, *far, weight, any(far))
 
     def quiet(self) -> Quiet:
-        # A dead token from a loop or map body is not for the parent: Exit and Gather swallow it.
+        # Exit and Gather swallow dead tokens: a loop or map body sends none to its parent.
         up = {s: tuple(at for at, _ in hits) for s, hits in self.returns.items()}
         plain = (*(at for at, _ in self.plain), *self.controls)
         return Quiet(plain, tuple(self.gates), tuple(at for at, _ in self.merges), up or None, bool(self.fetches))
 
 
 class _Planner:
-    """One planning: first places, then edges, then rows, then kinds of frames."""
+    """Plans one graph: first places, then edges, then rows, then kinds of frames."""
 
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
@@ -70,7 +71,7 @@ class _Planner:
     def make(self) -> NumberedGraph:
         self.lay_out()
         self.connect()
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             self.layouts[self.home[number]].rows.append(self.row(number, node))
         first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in SOURCES)
         return NumberedGraph(
@@ -81,7 +82,7 @@ class _Planner:
 
     def lay_out(self) -> None:
         """Give every node a number, a count and slots in its body, and every site a cell."""
-        for number, node in enumerate(self.graph.nodes):
+        for number, node in enumerate(paced(self.graph.nodes)):
             layout = self.layouts[self.home[number]]
             self.local[number] = len(layout.nodes)
             self.first[number] = len(layout.slots)
@@ -105,9 +106,9 @@ class _Planner:
 
     def count(self, node: Node) -> int:
         """The number of tokens that a node waits for."""
-        ports = ports_of((*node.inputs, *node.controls))
         if self.index.is_parameter(node):
             return 1
+        ports = ports_of((*node.inputs, *node.controls))
         if node.op == "hoist_read":
             if not node.controls or not node.inputs or len(ports) < len(node.inputs) + len(node.controls):
                 raise GraphError(f"{node.name}: a hoist_read takes ports and a control edge", node.span)
@@ -119,12 +120,12 @@ class _Planner:
     # -- edges ---------------------------------------------------------------------------------------------
 
     def site(self, node: Node) -> SitePlan:
-        self.index.site(node)  # or it says that there is none
+        self.index.site(node)  # raises if there is none
         return self.sites[node.attrs.integer("site") - 1]
 
     def connect(self) -> None:
-        """Tell every port who consumes it."""
-        for number, node in enumerate(self.graph.nodes):
+        """Record the consumers of every port."""
+        for number, node in enumerate(paced(self.graph.nodes)):
             for index, operand in enumerate(node.inputs):
                 if isinstance(operand, Port):
                     self.connect_input(number, node, index, operand)
@@ -135,7 +136,7 @@ class _Planner:
             self.edges[port.node][port.index].fetches.append(index)
 
     def connect_input(self, number: int, node: Node, index: int, port: Port) -> None:
-        """Note a consumer."""
+        """Record one consumer."""
         at, slot = self.local[number], self.first[number]
         edges = self.edges[port.node][port.index]
         if node.op in BACK:
@@ -183,7 +184,7 @@ class _Planner:
         quiet = tuple(edges.quiet() for edges in self.edges[number])
         extra: Any = None
         if node.op in STARTS:
-            quiet = quiet[1:]  # a dead one starts nothing, and tells the way back
+            quiet = quiet[1:]  # a dead start begins nothing inside, but its Return nodes must know
         elif node.op in INWARD:
             quiet = ()
         if node.op in ("fan_start", "fan"):
@@ -209,32 +210,34 @@ class _Planner:
 
     def kinds(self, phases: list[int]) -> Kind:
         """Main's kind of frame, and below it every kind that a run can create."""
-        starts: dict[int, list[tuple[int, int, int]]] = {}  # by body: (site, phase of a visit, what it waits for)
-        fed: dict[int, list[int]] = {}  # by body of a map: the phases of what goes into lanes
+        starts: dict[
+            int, list[tuple[int, int, int]]
+        ] = {}  # body -> (site, phase that it visits, phase that it waits for)
+        fed: dict[int, list[int]] = {}  # map body -> the phases of the tokens fed to its lanes
         for number, node in enumerate(self.graph.nodes):
             if node.op in ("fan_start", "fan"):
                 fed.setdefault(self.index.site(node).callee, []).append(phase_of(node))
             if node.op in STARTS:
                 visit = self.site(node).number, phase_of(node), phases[number]
                 starts.setdefault(self.home[number], []).append(visit)
-        made: dict[tuple[int, int], Kind] = {}
+        kinds: dict[tuple[int, int], Kind] = {}
         todo: list[Kind] = []
 
         def kind(region: int, visits: int) -> Kind:
-            if (region, visits) not in made:
+            if (region, visits) not in kinds:
                 layout = self.layouts[region]
                 others = [row for row in layout.rows if phases[row.number] >= visits]
                 left, unread = len(layout.rows) - len(others), tuple(slot for row in others for slot in row.held)
                 left += sum(phase < visits for phase in fed.get(region, ()))
                 is_call = self.graph.regions[region].kind == "function"
-                made[region, visits] = Kind(region, visits, layout, left, unread, is_call)
-                todo.append(made[region, visits])
-            return made[region, visits]
+                kinds[region, visits] = Kind(region, visits, layout, left, unread, is_call)
+                todo.append(kinds[region, visits])
+            return kinds[region, visits]
 
         main = kind(0, 1)
         while todo:
             above = todo.pop()
-            visits: dict[int, int] = {}  # of each site, made by a frame of this kind
+            visits: dict[int, int] = {}  # site -> number of phases that a frame of this kind visits
             for site, phase, needed in starts.get(above.region, ()):
                 if needed < above.visits:
                     visits[site] = max(visits.get(site, 0), phase + 1)

@@ -10,11 +10,11 @@ from undertow.engines.reference.rows import COUNT, NumberedGraph
 from undertow.errors import RunError
 from undertow.ir.trace import show_tag
 
-_SHOWN = 10  # of what waits in a deadlock
+_SHOWN = 10  # waiting nodes
 
 
 def deadlock(rows: NumberedGraph, frames: Iterable[Frame], missing: Iterable[int]) -> RunError:
-    """Nothing can fire and a fetch is missing: say what waits, what has some of its tokens first."""
+    """The error when nothing can fire and a fetch is missing: which nodes wait, those with some tokens first."""
     nodes = rows.graph.nodes
     names = ", ".join(nodes[rows.graph.fetches[number].node].name for number in missing)
     lines = [f"deadlock: no node can fire, but {names} has not arrived. Waiting:"]
@@ -30,7 +30,7 @@ def deadlock(rows: NumberedGraph, frames: Iterable[Frame], missing: Iterable[int
                     count += 1
                     yield left == full, frame.number, number, full - left, full, frame
 
-    # Chosen before they are shown: a tag is as long as the recursion is deep.
+    # Choose before formatting: a tag is as long as the recursion is deep.
     for _, _, number, arrived, full, frame in heapq.nsmallest(_SHOWN, waiting()):
         lines.append(f"  {nodes[number].name} under {show_tag(frame.tag())}: {arrived} of {full} tokens")
     if count > _SHOWN:

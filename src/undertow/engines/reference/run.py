@@ -35,10 +35,10 @@ from undertow.errors import RunError
 from undertow.ir import trace
 from undertow.types import Type
 
-Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and how to take out of it what fires next
+Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and the function that takes what fires next out of it
 
 ZERO = Sum()  # nothing was collected
-_BURST = 32  # firings between two looks at the clock
+_BURST = 32  # firings between two checks of the clock
 
 
 class Run(Frames):
@@ -98,7 +98,10 @@ class Run(Frames):
                         target = frame
                         if code == KERNEL:
                             kernel, attrs, want, type_, rank = extra
-                            value = kernel(slots[first:last], attrs)[0]
+                            values = slots[first:last]
+                            if rank:
+                                self.foresee(number, want, values)
+                            value = kernel(values, attrs)[0]
                             if type(value) is not want:
                                 value = conform(value, type_, rank)
                             if is_strict:
@@ -141,7 +144,7 @@ class Run(Frames):
             self.dead = dead
 
     def fire(self, frame: Frame, at: int) -> tuple[Frame, Value, Out]:
-        """Of one of the rarer operators: in which frame its value goes, the value, and where; NOWHERE: it is there."""
+        """Fire one of the rarer operators: its target frame, its value and targets; NOWHERE if it has delivered."""
         code, number, first, last, _, outs, _, extra = frame.rows[at]
         slots, deliver = frame.slots, self.deliver
         if code == rows.CALL_START:
@@ -184,7 +187,7 @@ class Run(Frames):
     # -- tokens --------------------------------------------------------------------------------------------
 
     def deliver(self, target: Frame, value: Value, out: Out) -> None:
-        """Hand a live token to everyone who waits for it."""
+        """Deliver a live token to all nodes that wait for it."""
         plain, merges, up, _, _, _, _, weight, is_far = out
         push, pend, slots = self.push, target.pend, target.slots
         if weight > 0:
@@ -203,23 +206,15 @@ class Run(Frames):
         if up is not None:
             parent = target.parent
             assert parent is not None
-            slots, pend = parent.slots, parent.pend
-            # Return: of all sites that call this body, only the one that opened the frame, its label, takes the token.
-            # A frame that has ended does not visit the phase which gives this result.
-            hits = up.get(target.site, ()) if slots else ()
-            if weight and hits:
-                self.hold(value, len(hits))
-            for at, slot in hits:
-                slots[slot] = value
-                count = pend[at] - 1
-                pend[at] = count
-                if not count & COUNT:
-                    push((parent, at))
+            # Return: of all sites that call this body, only the one that opened the frame (its label) takes the token.
+            # A parent that has ended does not visit the phase that gives this result.
+            for at, slot in up.get(target.site, ()) if parent.slots else ():
+                self.put(parent, at, slot, value)
         if is_far:
             self.deliver_far(target, value, out)
 
     def deliver_far(self, target: Frame, value: Value, out: Out) -> None:
-        """The rarer ways: to invariants of loops and maps, to gathers, out of the run."""
+        """Deliver to rarer targets: invariants of loops and maps, gathers, fetches, shared values."""
         for site, number in out.down:
             context = self.context(target, site)
             context.values[number] = value
@@ -248,36 +243,36 @@ class Run(Frames):
         for number in out.shared:
             self.give(self.shared, number, value)
 
-    def fan_start(self, frame: Frame, given: Value, out: Out, site: SitePlan, phase: int) -> Value:
-        """Start all lanes, as many as there are elements or, in a later phase, as there were; their number."""
-        lanes = self.revisit(frame, site, None) if phase else self.spread(frame, site, len(given))
+    def fan_start(self, frame: Frame, array: Value, out: Out, site: SitePlan, phase: int) -> Value:
+        """Start the lanes, one per element; in a later phase, the same lanes. Returns their number."""
+        lanes = self.revisit(frame, site, None) if phase else self.spread(frame, site, len(array))
         for lane in lanes:
             self.feed(lane, GO, out)
         return np.int64(len(lanes))
 
-    def fan(self, frame: Frame, given: Value, out: Out, site: SitePlan, phase: int) -> None:
+    def fan(self, frame: Frame, array: Value, out: Out, site: SitePlan, phase: int) -> None:
         """Give each lane its element; or all of them the same order token."""
-        count = None if given is GO else len(given)
-        lanes = self.revisit(frame, site, count) if phase else self.spread(frame, site, len(given))
-        for lane, element in zip(lanes, repeat(GO) if given is GO else given, strict=False):
+        count = None if array is GO else len(array)
+        lanes = self.revisit(frame, site, count) if phase else self.spread(frame, site, len(array))
+        for lane, element in zip(lanes, repeat(GO) if array is GO else array, strict=False):
             self.feed(lane, element, out)
 
     def feed(self, lane: Frame, value: Value, out: Out) -> None:
-        """A token that comes into a lane. It may be all that the lane waits for."""
+        """Deliver a token into a lane, and close the lane if that was all it waited for."""
         self.deliver(lane, value, out)
         lane.left -= 1
         if lane.left == 0:
             self.close(lane)
 
     def hoist(self, target: Frame, index: int, value: Value) -> None:
-        """Give a value to the entry that a frame is, unless all that could read it has ended."""
+        """Give a value to the entry that a frame is, unless all frames that could read it have ended."""
         entry = target.entry
         assert entry is not None
         if entry.users:
             self.give(entry, index, value)
 
     def kill(self, target: Frame, token: Quiet) -> None:
-        """Hand a dead token to everyone who waits for it."""
+        """Deliver a dead token to all nodes that wait for it."""
         plain, gates, merges, up, is_fetch = token
         push, pend = self.push, target.pend
         for at in plain:
@@ -309,7 +304,7 @@ class Run(Frames):
         self.let_go_all(values)
         return checks.stack_lanes(values, type_)
 
-    # -- what to say about it ------------------------------------------------------------------------------
+    # -- events and errors ---------------------------------------------------------------------------------
 
     def event(self, frame: Frame, number: int, is_live: bool, values: Sequence[Value]) -> trace.Fired:
         shown = tuple(trace.DEAD if value is NONE else trace.show_value(value) for value in values)

@@ -1,6 +1,6 @@
 """The waves engine: activations of one region run together, as the lanes of a wave, in the C++ core.
 
-`undertow.plan` says what happens in which order, `encode` writes that down as rows of integers, the core runs them.
+`undertow.plan` decides what happens in which order, `encode` writes that as rows of integers, the core runs them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Waves:
         return WavesPlan(graph, schedule=self.schedule)
 
     def plan_data(self, graph: StaticGraph) -> Plan:
-        """What the core will execute, to look at."""
+        """The plan that the core will execute, for inspection."""
         return make_plan(graph, native.traits_of, forced=forced_of(self.schedule))
 
 
@@ -78,7 +78,7 @@ class WavesPlan(native.NativePlan):
             where,
             self.width,
             *native.limits_of(options),
-            # An agenda makes frames as early as it can: where they are counted, lockstep goes deep first.
+            # An agenda makes frames as early as it can; where their number is limited, lockstep goes deep first.
             self.is_free and options.frames is not None,
             options.threads or usable_cores(),
             None if host.record is None else host.wave,

@@ -1,7 +1,7 @@
-"""Encodes a plan as rows of integers for the core. `plan.fields` defines the layout; names go no further.
+"""Encodes a plan as integers for the core. `plan.fields` defines the layout; names are left out.
 
-Writers are Python source made from that table, as dataclasses make theirs: a plan has thousands of records, and a
-record is one line of code.
+The code that writes records is generated from that table, as dataclasses generate theirs: a plan has thousands of
+records, so encoding must be fast.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from typing import Any
 
 from undertow.engines.native import Encoded, Encoder, type_row
 from undertow.errors import GraphError
-from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, fields_of, members_of
+from undertow.plan.fields import INTEGERS, KINDS, RECORDS, UNIONS, WORDS, fields_hash, fields_of, members_of
 from undertow.plan.plan import Plan
 
-VERSION = 4
+VERSION = 5  # of the encoding of what is not a record, and of the meaning of fields; `fields_hash` covers the records
+_FORMAT = fields_hash() << 8 | VERSION
 _Rows = list[int]
 
 
 def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
-    """All that the core must know; `nodes` are the names of the graph's nodes, in their order."""
+    """The plan as the core reads it; `nodes` are the names of the graph's nodes, in order."""
     encoder = Encoder()
     for constant in plan.constants:
         encoder.constant(constant)
@@ -28,12 +29,12 @@ def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
         encoder.kernel(kernel.op, kernel.attrs, kernel.inputs, kernel.outputs, kernel.is_effect)
     out: _Rows = []
     _writer()(plan, out, _NodeNumbers({name: number for number, name in enumerate(nodes)}))
-    return encoder.encoded([VERSION, len(nodes)], out)
+    return encoder.encoded([_FORMAT, len(nodes)], out)
 
 
 @cache
 def _writer() -> Callable[[Plan, _Rows, dict[str, int]], None]:
-    """Writes groups and regions of a plan; the third argument numbers the nodes."""
+    """The function that writes groups and regions of a plan; its third argument maps node names to numbers."""
     known: dict[str, Any] = {"type_row": lru_cache(maxsize=4096)(type_row)}
     known |= {name: {word: number for number, word in enumerate(words)} for name, words in WORDS.items()}
     lines = ["def write(value, out, nodes):", *_put("value.groups", "tuple[Group, ...]")]

@@ -1,6 +1,6 @@
 """Generates the records of a plan in C++, core/include/undertow/fields.h, from the table of fields.
 
-`python -m undertow.engines.waves.header` writes it; a test sees to it that it is up to date.
+`python -m undertow.engines.waves.header` writes it; a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import inspect
 import re
 from pathlib import Path
 
-from undertow.plan.fields import FRAMES, INTEGERS, KINDS, PARTS, WORDS, fields_of, members_of
+from undertow.plan.fields import FRAMES, INTEGERS, KINDS, PARTS, WORDS, fields_hash, fields_of, members_of
 from undertow.plan.shapes import SMALL
 
 _OWN_NAMES = ("Operand",)
@@ -18,8 +18,7 @@ _HEAD = """\
 // clang-format off
 // Generated from src/undertow/plan/plan.py by `python -m undertow.engines.waves.header`: do not edit.
 //
-// The records of a plan, with their fields in the order in which they stand in its rows; `each_field` hands them to a
-// reader in that order.
+// The records of a plan. Fields are in the order in which they are encoded; `each_field` visits them in that order.
 #pragma once
 
 #include <array>
@@ -35,17 +34,18 @@ struct Slot;
 struct Program;
 struct Stage;
 
-/// A slot of the region at hand, or, below zero, constant number ~operand.
+/// A slot of the item's region or, if negative, constant number ~operand.
 using Operand = int32_t;
 """
 
 
 def header() -> str:
     """The text of the file."""
-    parts = [_HEAD, f"constexpr int64_t kSmall = {SMALL};  // bytes of a value that shares the memory of its table\n"]
+    parts = [_HEAD, f"constexpr int64_t kFieldsHash = {fields_hash()};  // of all records, fields and enums below"]
+    parts.append(f"constexpr int64_t kSmall = {SMALL};  // bytes up to which a value shares the memory of its table\n")
     for name, words in WORDS.items():
         written = ", ".join(_camel(word) for word in words)
-        if name != "Home":  # which is memory's
+        if name != "Home":  # defined in memory.h
             parts.append(f"enum class {name} : uint8_t {{ {written} }};")
         parts.append(f"constexpr int64_t count_of({name}) {{ return {len(words)}; }}\n")
     kinds = ", ".join(kind.__name__ for kind in KINDS)
@@ -65,8 +65,8 @@ def _struct(cls: type, suffix: str) -> str:
     name = cls.__name__ + suffix
     lines = [f"/// {(cls.__doc__ or '').strip()}", f"struct {name}{base} {{"]
     for field in own:
-        said = f"  ///< {comments[field.name]}" if field.name in comments else ""
-        lines.append(f"  {_type(field.type)} {_RENAMED.get(field.name, field.name)}{{}};{said}")
+        comment = f"  ///< {comments[field.name]}" if field.name in comments else ""
+        lines.append(f"  {_type(field.type)} {_RENAMED.get(field.name, field.name)}{{}};{comment}")
     seen = ["static_cast<ValueType&>(x)"] if base else []
     seen += [f"x.{_RENAMED.get(field.name, field.name)}" for field in own]
     each = " ".join(f"see({field});" for field in seen)
@@ -88,9 +88,8 @@ def _type(type_: str) -> str:
 
 
 def _comments(cls: type) -> dict[str, str]:
-    """What is said of fields behind them."""
-    found = re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(cls), re.MULTILINE)
-    return dict(found)
+    """The trailing comment of each field that has one."""
+    return dict(re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(cls), re.MULTILINE))
 
 
 def _camel(word: str) -> str:

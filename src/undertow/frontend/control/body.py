@@ -1,8 +1,8 @@
 """Loops and maps: nodes that enter a body graph, which is written here.
 
 Values from outside become parameters, like those of functions (`Session.resolve`). Order tokens and random keys do not:
-a loop carries its token and counts its rounds, a map numbers its lanes. A body that turns out to need them is written
-again with them.
+a loop carries its token and counts its iterations, a map numbers its lanes. A body that turns out to need them is
+written again.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from undertow.types import CTL, DType, Type, i64, join, promote, said, weak_dtyp
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """What is known of the graph of a loop or map before it is written."""
+    """What must be known of the graph of a loop or map before it is written."""
 
     kind: str
-    initial: list[Any]  # what the node is given: first values of a loop, arrays of a map
+    initial: list[Any]  # operands of the node: first values of a loop, arrays of a map
     names: list[str]
     types: list[Type]  # of one iteration or lane
     needs_order: bool = False
     needs_key: bool = False
-    key: Traced | None = None  # of all iterations or lanes, drawn in the graph around it
+    key: Traced | None = None  # of all iterations or lanes, drawn in the enclosing graph
 
 
 def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Traced]], Work], length: Any = None) -> Work:
-    """Write a loop or map: its graph, whose results are the ports that `contents` gives, and the node that enters it.
+    """Write a loop or map: its graph, whose results are the ports that `contents` returns, and the node that enters it.
 
-    Gives the results of the node; None where `contents` does.
+    Returns the results of the node; None if `contents` returns None.
     """
     is_loop = body.kind == "loop"
     parent, span, session = ctx.open_builder, ctx.span, ctx.session
 
     def attempt() -> Work:
-        """The graph, and its further arguments: for its hidden parameters, and for values from outside."""
+        """The graph, and the further arguments of its node: hidden ones, and values from outside."""
         ctx.span = span
         name = session.fresh_name(f"{parent.name}.{body.kind}")
         inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body)
@@ -82,7 +82,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
             graph = inner.finish(ports, carried=len(params) + len(hidden))
             return graph, [*hidden, *(Traced(*outer) for outer in inner.lifted)]
         finally:
-            # The span stays where an error happened.
+            # `ctx.span` stays where an error happened.
             ctx.builder = parent
             inner.is_open = False
 
@@ -101,7 +101,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
     else:
         results = (graph.type_of(port) for port in graph.results)
         outputs = [type if type == CTL else type.with_shape((length, *type.shape)) for type in results]
-    # A map without lanes gives its order token too, and must not do so before its turn.
+    # Even a map without lanes gives an order token, and must wait for the one before.
     controls = (session.effect_token(),) if body.needs_order and not is_loop else ()
     number = parent.add(body.kind, operands, tuple(outputs), Attrs(body=graph.name), span, body.kind, controls)
     values = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
@@ -120,9 +120,9 @@ def graph_loop(
     test: Callable[[list[Traced]], Any],
     step: Callable[[list[Traced]], Any],
 ) -> Work:
-    """Write a loop: `test` gives the condition, `step` the next values of the carried leaves.
+    """Write a loop: `test` returns the condition, `step` the next values of the carried leaves.
 
-    Gives None where the test acts on the world. What the last test does must not be lost, so it belongs into the step.
+    Returns None if the test acts on the world: what the last test does must not be lost, so it belongs in the step.
     """
     loop = Body("loop", initial, names, [leaf_type(value) for value in initial])
 
@@ -144,7 +144,7 @@ def graph_loop(
 
 
 def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
-    """The type that a carried variable must have to hold its next value too."""
+    """The type that a carried variable needs to hold its next value, too."""
     called = f"`{name}`" if name else "a loop variable"
     if is_weak(value):
         after = Type(weak_dtype(value, type.dtype) if type.shape == () else type.dtype)
@@ -170,7 +170,7 @@ def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
 
 
 def widen_loop_variable(name: str, value: Any, dtype: DType) -> None:
-    """Where the variable `name` holds a loop variable that began as a Python number, let its loop take `dtype`."""
+    """If the variable `name` is a loop variable that began as a Python number, start over with `dtype` for it."""
     if not isinstance(value, Traced) or value.builder.body is None or value.port.node not in value.builder.params:
         return
     loop, index = value.builder.body, value.builder.params.index(value.port.node)

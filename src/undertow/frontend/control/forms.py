@@ -54,12 +54,12 @@ def _cond(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env:
 
 
 def _apply(function: Any, args: Sequence[Any]) -> Any:
-    """Call a function of the user's, outside any capture."""
+    """Call a user's function, outside any capture."""
     if not callable(function):
         raise CaptureError(f"{brief(function)} is not a function", hint="pass a function, as in lambda x: x + 1")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # a function in C that does not say
+    except ValueError:  # a C function without a signature
         return function(*args)
     refuse_wrong_arguments(getattr(function, "__name__", "it"), signature, args, {}, None)
     return function(*args)
@@ -121,7 +121,7 @@ def _while_loop(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any]
     before = interp.ctx.open_builder.effect
     results = yield graph_loop(interp.ctx, leaves, names, header, step)
     if results is None:
-        # The test acts on the world: it becomes part of the step.
+        # The test acts on the world, so it becomes part of the step.
         def test_and_step(params: list[Traced]) -> Work:
             truth = yield header(params[1:])
 
@@ -191,7 +191,7 @@ def _map(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: 
 
 
 def as_mapped(value: Any) -> Any:
-    """A range or a list of numbers is an array to be mapped over; other containers are mapped leaf by leaf."""
+    """An argument to map over: a range or a list of numbers as an array; other containers are mapped leaf by leaf."""
     if isinstance(value, range):
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)
     if isinstance(value, tuple) and value and all(isinstance(x, (bool, int, float, np.generic)) for x in value):

@@ -31,8 +31,8 @@ class Joined:
     regions: tuple[int, int]
     builder: Builder
     span: Span | None
-    called: str = ""  # how a message names it, if not by its name
-    made: list[Any] = field(default_factory=list)  # the merged value, once read
+    called: str = ""  # its name in messages, if not `name`
+    merged: list[Any] = field(default_factory=list)  # the merged value, once read
 
 
 def join_values(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Context, called: str = "") -> Any:
@@ -53,7 +53,7 @@ def join_values(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Contex
         if missing is ABSENT and not isinstance(side, Joined) and not any(map(is_traced, flatten(side, is_traced)[0])):
             return side
     joined = Joined(name, a, b, regions, ctx.open_builder, ctx.span, called or f"`{name}`")
-    # Containers hold plain values, so what is inside them is merged at once.
+    # Containers hold plain values, so their items are merged at once.
     return joined if name else force(joined, ctx)
 
 
@@ -63,22 +63,22 @@ def _the_if(span: Span | None) -> str:
 
 def force(value: Any, ctx: Context) -> Any:
     """The value of a variable; a pending join is merged now, in the region where it happened."""
-    # A join of joins of joins ... is forced innermost first, by hand: depth is user data.
+    # Nested joins are forced innermost first, with an explicit stack: depth is user data.
     stack = [value]
     while stack:
         top = stack[-1]
-        if not isinstance(top, Joined) or top.made:
+        if not isinstance(top, Joined) or top.merged:
             stack.pop()
             continue
-        pending = [v for v in (top.then, top.other) if isinstance(v, Joined) and not v.made]
+        pending = [v for v in (top.then, top.other) if isinstance(v, Joined) and not v.merged]
         if pending:
             stack.extend(pending)
             continue
-        sides = [v.made[0] if isinstance(v, Joined) else v for v in (top.then, top.other)]
-        top.builder.forced.append((len(top.builder.nodes), top.made))
-        top.made.append(_merge_now(top, sides, ctx))
+        sides = [v.merged[0] if isinstance(v, Joined) else v for v in (top.then, top.other)]
+        top.builder.forced.append((len(top.builder.nodes), top.merged))
+        top.merged.append(_merge_now(top, sides, ctx))
         stack.pop()
-    return value.made[0] if isinstance(value, Joined) else value
+    return value.merged[0] if isinstance(value, Joined) else value
 
 
 def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
@@ -98,17 +98,17 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
         return merge(sides[0], sides[1], joined.regions, ctx, joined.name, joined.span, differ)
     except TypeMismatch as fault:
         if not joined.name:
-            raise  # an item of a container: its being undefined would go unnoticed
+            raise  # an item of a container, where an Undefined would go unnoticed
         return Undefined(fault.what, fault.hint, fault.span, TypeMismatch)
     finally:
         ctx.builder = builder
 
 
 def _with_dtype(joined: Joined, value: Any, dtype: DType, ctx: Context) -> Any:
-    """The value of a join; where that chooses among Python numbers alone, they take the dtype of what they meet."""
+    """The value of a join; if it chooses among Python numbers alone, they take the dtype of what they meet."""
     if not isinstance(value, Traced) or value.dtype == dtype:
         return value
-    done: dict[int, Any] = {}  # the joins inside, with numbers of that dtype
+    done: dict[int, Any] = {}  # id of a nested join -> the same with numbers of that dtype
     stack = [joined]
     while stack:
         top = stack[-1]
@@ -127,15 +127,15 @@ def _with_dtype(joined: Joined, value: Any, dtype: DType, ctx: Context) -> Any:
                 sides.append(done.get(id(side), side))
             else:
                 return value
-        done[id(top)] = replace(top, then=sides[0], other=sides[1], made=[])
+        done[id(top)] = replace(top, then=sides[0], other=sides[1], merged=[])
         stack.pop()
     return force(done[id(joined)], ctx)
 
 
 def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, span: Span | None, differ: Differ) -> Any:
-    """The value that is `a` where the first region ran and `b` where the second did: Merge per leaf.
+    """The value that is `a` where the first region ran and `b` where the second did: a Merge for each leaf.
 
-    Where they do not agree, `differ` says so.
+    If their types do not agree, `differ` makes the message.
     """
     if a is b or is_static_equal(a, b):
         return a
@@ -153,8 +153,8 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
             if leaf_type(other).rank == 0:
                 widen_loop_variable(name, value, leaf_type(other).dtype)
     if structure_a != structure_b or MISFIT in fits:
-        what, where = differ(describe(a), describe(b))
-        raise TypeMismatch(what, where, hint=_how_to_agree(a, b, pairs, fits))
+        message, where = differ(describe(a), describe(b))
+        raise TypeMismatch(message, where, hint=_how_to_agree(a, b, pairs, fits))
     merged = [
         (y if isinstance(x, Absent) else x) if fit is None else _merge_leaf(x, y, fit, regions, ctx, name, span)
         for (x, y), fit in zip(pairs, fits, strict=True)
@@ -163,23 +163,23 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
 
 
 def _is_settled(x: Any, y: Any) -> bool:
-    """Is it one value, or a constant from the only side that comes to the join? Then there is nothing to merge."""
+    """Is no Merge needed? Both are the same value, or it is a constant of the only side that reaches the join."""
     if isinstance(x, Absent) or isinstance(y, Absent):
         return not isinstance(x, Traced) and not isinstance(y, Traced)
     return x is y or is_static_equal(x, y)
 
 
-# What to say, and where, when the two sides of a join do not agree; gets descriptions of both.
+# From descriptions of two sides that do not agree to the message and its span.
 Differ = Callable[[str, str], tuple[str, Span | None]]
 
 
 def by_condition(called: str, span: Span | None) -> Differ:
-    """A variable or an expression differs, depending on a condition."""
+    """The message for a variable or expression whose type depends on a condition."""
     return lambda a, b: (f"{called} is {a} where the condition is true, but {b} where it is false", span)
 
 
 def by_return(first: Span | None, second: Span | None) -> Differ:
-    """Two `return`s differ: the one that comes later in the source is shown."""
+    """The message for two `return`s that differ, at the later one."""
 
     def differ(a: str, b: str) -> tuple[str, Span | None]:
         if first is None or second is None or first.line == second.line:
@@ -192,7 +192,7 @@ def by_return(first: Span | None, second: Span | None) -> Differ:
 
 
 def _how_to_agree(a: Any, b: Any, pairs: list[tuple[Any, Any]], fits: list[Any]) -> str:
-    """What to do about sides that do not agree."""
+    """The hint for sides that do not agree."""
     if not pairs:
         if a is None or b is None:
             return "use the same type in both branches"
@@ -236,7 +236,7 @@ def _merge_leaf(
 
 
 def unify(a: Any, b: Any) -> DType | None:
-    """The dtype that both leaves have or can take as Python numbers; None if there is none."""
+    """The dtype that both leaves have, or can take if they are Python numbers; None if there is none."""
     weak_a, weak_b = map(is_weak, (a, b))
     if weak_a and weak_b:
         kinds = weak_dtype(a), weak_dtype(b)

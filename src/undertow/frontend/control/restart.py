@@ -1,8 +1,8 @@
-"""The one way in which a capture starts over.
+"""Starting a capture over: the only mechanism for it.
 
-What a graph takes is often known only when it has been written: that it acts on the world, that a loop variable needs
-a wider type, that a recursive call has other dimensions. So capture iterates to a fixpoint. An attempt that finds out
-too late raises `StartOver`; whoever has to know it from the beginning is told, and makes another attempt.
+What a graph needs is often known only when it has been written: that it acts on the world, that a loop variable needs
+a wider type, that a recursive call has other dimensions. So capture iterates to a fixpoint. An attempt that learns such
+a fact too late raises `StartOver`; the owner of the fact sets it and makes another attempt.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from undertow.frontend.interpret.drive import Work
+from undertow.ir.budget import check
 
 
 class StartOver(Exception):
-    """What was learned (attributes, with their new values), and who must know it before it starts again."""
+    """What was learned (attributes with their new values), and the owner that must start again with it."""
 
     def __init__(self, owner: object, **learned: Any) -> None:
         super().__init__(f"{', '.join(learned)} of {type(owner).__name__}")
@@ -23,8 +24,9 @@ class StartOver(Exception):
 
 
 def until_fixpoint(owner: object, attempt: Callable[[], Any]) -> Work:
-    """What an attempt gives that learns nothing new about its owner."""
+    """The result of the first attempt that learns nothing new about its owner."""
     while True:
+        check()
         try:
             return (yield attempt())
         except StartOver as restart:

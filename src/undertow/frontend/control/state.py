@@ -15,6 +15,7 @@ from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.values.leaves import ABSENT
 from undertow.frontend.values.traced import Context
+from undertow.ir.exact import exact, keys_of
 from undertow.ir.graph import Port
 from undertow.types import CTL
 
@@ -25,11 +26,11 @@ class State:
 
     vars: dict[str, Any]
     effect: Port | None
-    contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy of what it holds)
+    contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy)
 
 
 def save(env: Env, builder: Builder) -> State:
-    """The state now."""
+    """The current state."""
     return State(dict(env.vars), builder.effect, contents(env))
 
 
@@ -42,15 +43,15 @@ def restore(state: State, env: Env, builder: Builder) -> None:
 
 
 def contents(env: Env) -> dict[int, tuple[Any, Any]]:
-    """The lists, dicts and sets that variables reach, with what they hold now."""
+    """The lists, dicts and sets that variables reach, with copies of their contents."""
     held: dict[int, tuple[Any, Any]] = {}
     seen: set[int] = set()  # joins
     stack = [value for around in env.outwards() for value in around.vars.values()]
     while stack:
         item = stack.pop()
         if isinstance(item, Joined):
-            if item.made:
-                stack.append(item.made[0])
+            if item.merged:
+                stack.append(item.merged[0])
             elif id(item) not in seen:
                 seen.add(id(item))
                 stack.extend((item.then, item.other))
@@ -74,21 +75,21 @@ def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, list):
         return all(x is y for x, y in zip(a, b, strict=True))
     if isinstance(a, set):
-        return bool(a == b)
-    return all(k in b and v is b[k] for k, v in a.items())
+        return set(map(exact, a)) == set(map(exact, b))
+    return keys_of(a) == keys_of(b) and all(v is b[k] for k, v in a.items())
 
 
 def join_states(
     before: State, then: State | None, other: State | None, regions: tuple[int, int], env: Env, ctx: Context
 ) -> None:
-    """Continue after a join: from both sides, or where one side never comes here, from the other alone."""
+    """Continue after a join: from both sides, or, if one never reaches it, from the other alone."""
     names = dict.fromkeys([*(then.vars if then else ()), *(other.vars if other else ())])
     env.vars = {}
     for name in names:
         a = then.vars.get(name, Undefined("")) if then else ABSENT
         b = other.vars.get(name, Undefined("")) if other else ABSENT
         was = before.vars.get(name)
-        # What the only side that comes here has not changed is still there, outside the branch.
+        # A value that the only side to reach the join has not changed is still there, outside the branch.
         is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
         env.vars[name] = was if is_kept else join_values(name, a, b, regions, ctx)
     for key in _innermost_first([state for state in (before, then, other) if state is not None]):
@@ -100,7 +101,7 @@ def join_states(
         if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
             _refill(container, ends[0])
             continue
-        if len(ends[0]) != len(ends[-1]) or (not isinstance(held, list) and list(ends[0]) != list(ends[-1])):
+        if len(ends[0]) != len(ends[-1]) or (not isinstance(held, list) and keys_of(ends[0]) != keys_of(ends[-1])):
             a, b = (_contained(end) for end in ends)
             raise CaptureError(
                 f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
@@ -118,7 +119,7 @@ def join_states(
 def join_where_it_falls(
     views: list[dict[str, Any] | None], regions: tuple[int, int], env: Env, ctx: Context
 ) -> dict[str, Any]:
-    """Variables without a value after a join that have one where control falls through; None: it does not, there."""
+    """Variables without a value after a join that have one where control falls through (a None view: it does not)."""
     values: dict[str, Any] = {}
     for name in dict.fromkeys(name for view in views for name in view or ()):
         if isinstance(env.vars.get(name, _UNDEFINED), Undefined):
@@ -133,7 +134,7 @@ _UNDEFINED = Undefined("")
 
 
 def _innermost_first(states: list[State]) -> list[int]:
-    """The containers of these states, each after all that it held in any of them: what is joined may hold others."""
+    """The containers of these states, each after the containers that it held in any of them."""
     inside: dict[int, list[int]] = {}
     for state in states:
         for key, (_, held) in state.contents.items():
@@ -175,7 +176,7 @@ def _contained(held: Any) -> str:
 
 
 def join_effects(before: State, ends: list[Port | None], regions: tuple[int, int], builder: Builder) -> None:
-    """What either side did to the world comes before what follows."""
+    """Order what follows after the effects of both sides."""
     builder.effect = before.effect
     if any(end != before.effect for end in ends):
         first = builder.entry_effect or START

@@ -12,13 +12,13 @@ from undertow.ir.structure import ENTERS
 
 
 def refuse_endless(library: Library) -> None:
-    """Raise if some function has no base case, showing the cycle of calls."""
+    """Raise an error if some function has no base case; it shows the cycle of calls."""
     finishing: set[str] = set()
     blocked: dict[str, Node] = {}
     waiting = True
     while waiting:
         waiting = False
-        # Callees stand behind their callers: from the end, a chain of calls is done in one round.
+        # Callees come after their callers: in reverse, one round is enough for a chain of calls.
         for name, graph in reversed(list(library.functions.items())):
             if name not in finishing:
                 stuck = _stuck(graph, finishing)

@@ -1,12 +1,12 @@
 """Runs Python statements during capture, both sides of every branch that depends on traced values.
 
-The statements still to do are a linked list of cells. A traced `if` runs each side's block in its own region;
-where the sides then stand at different places (one returned, or broke out of a loop), the side that is
-behind goes on alone until both stand at the same place, and there they join. So `if n <= 1: return 1` puts
+The statements still to run are a linked list of cells. A traced `if` runs each side's block in its own region;
+if the sides then stand at different places (one returned, or broke out of a loop), the side that is
+behind continues alone until both stand at the same place, and there they join. So `if n <= 1: return 1` puts
 the rest of the function into the other branch, and nothing is captured twice.
 
-A side that can still be at two places when its block ends (`if a: if b: return x`) becomes `Mixed`: a
-number computed at run time says where it goes on.
+A side that may be at either of two places when its block ends (`if a: if b: return x`) becomes `Mixed`: a
+number computed at run time says where it continues.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
 
-# How long a loop that Python runs during capture may be: in rounds, and in nodes that it writes. A `for` has an end;
+# Limits of a loop that Python unrolls during capture: iterations, and nodes that it writes. A `for` has an end;
 # a `while` that writes many nodes is more likely one whose condition was meant to be traced.
 _UNROLL_LIMIT = 1_000_000
 _UNROLL_NODES = {ast.For: 100_000, ast.While: 10_000}
@@ -64,7 +64,7 @@ class StatementInterpreter(Statements):
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         outcome = yield self.run(cells(node.body), None, env)
-        # To reach the end is to return None, so a bare `return` on other paths fits.
+        # Reaching the end returns None, so a bare `return` on other paths fits.
         if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
             return None
         if isinstance(outcome, Return):
@@ -76,7 +76,7 @@ class StatementInterpreter(Statements):
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Do the statements from `cell` up to `stop` (or the end)."""
+        """Run the statements from `cell` up to `stop` (or the end)."""
         while cell is not None and cell is not stop:
             statement = cell.statement
             if isinstance(statement, ast.If):
@@ -131,7 +131,7 @@ class StatementInterpreter(Statements):
         return (yield self.fork(pred, lambda: block(node.body), lambda: block(node.orelse), after, stop, env))
 
     def go_on(self, mixed: Mixed, cell: Cell, stop: Cell | None, env: Env) -> Work:
-        """Do what follows from `cell` on, where control really falls through to it."""
+        """Run the statements from `cell` on, in a branch where control falls through to them."""
         pred = functions.equal(mixed.flow, 0)
 
         def fall() -> tuple[Outcome, Cell]:
@@ -153,7 +153,7 @@ class StatementInterpreter(Statements):
         return outcome
 
     def fork(self, pred: Traced, then: Any, other: Any, after: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Run both sides until they stand at one place; the outcome there, and the place."""
+        """Run both sides until they stand at the same place: the outcome there, and the place."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
         regions = builder.branch(ctx.session.resolve(pred))
         before = save(env, builder)
@@ -170,9 +170,9 @@ class StatementInterpreter(Statements):
             sides[number] = self._side(side.region, state, outcome, target, side.place, stop)
         ctx.span = span
         result = self._join_outcomes(sides, regions)
-        kept = [side.state if keeps_state(side.outcome) else None for side in sides]
-        if kept != [None, None]:
-            join_states(before, kept[0], kept[1], regions, env, ctx)
+        states = [side.state if keeps_state(side.outcome) else None for side in sides]
+        if states != [None, None]:
+            join_states(before, states[0], states[1], regions, env, ctx)
         if isinstance(result, Mixed) and result.falls:
             views = [
                 {**side.state.vars, **getattr(side.outcome, "only", {})} if falls(side.outcome) else None
@@ -185,15 +185,15 @@ class StatementInterpreter(Statements):
     def _side(
         self, region: int, state: State, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None
     ) -> Side:
-        """Where a side stands: `break` and `continue` of a loop that Python runs are places like any other."""
+        """A side with its place. `break` and `continue` of a loop that Python unrolls lead to places like any other."""
         if isinstance(outcome, Leave):
-            found = self._leave(outcome, start, stop)
-            if not isinstance(found, Leave):
-                outcome, place = None, found
+            target = self._leave(outcome, start, stop)
+            if not isinstance(target, Leave):
+                outcome, place = None, target
         return Side(region, state, None if place is stop else place, outcome)
 
     def _behind(self, sides: list[Side], stop: Cell | None) -> tuple[int, Cell | None] | None:
-        """The side that must advance before they can join, and how far; None if both are at the same place."""
+        """The side that must advance before both can join, and how far; None if they stand at the same place."""
         going = [n for n, side in enumerate(sides) if falls(side.outcome) and side.place is not None]
         if not going or (falls(sides[0].outcome) and falls(sides[1].outcome) and sides[0].place is sides[1].place):
             return None
@@ -242,10 +242,10 @@ class StatementInterpreter(Statements):
         return Mixed(flow, exits, value, falls(a) or falls(b), span_of(a) or span_of(b))
 
     def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:
-        """The number of the way that control goes, as a token of the region."""
+        """The number of the exit that control takes (0: it falls through), as a token of the region."""
         if not isinstance(outcome, Mixed):
-            found = exits_of(outcome)
-            return port_in(np.int32(exits.index(found[0]) + 1 if found else 0), region, self.ctx)
+            own = exits_of(outcome)
+            return port_in(np.int32(exits.index(own[0]) + 1 if own else 0), region, self.ctx)
         if outcome.exits == exits[: len(outcome.exits)]:
             return port_in(outcome.flow, region, self.ctx)
         # Renumber through a table: exit n of the side is exit table[n] of the join.
@@ -260,7 +260,7 @@ class StatementInterpreter(Statements):
     # -- loops ---------------------------------------------------------------------------------------------
 
     def begin_while(self, node: ast.While, after: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Python runs it, unless it is left on a traced condition: then it is a loop of the graph."""
+        """Start a `while`: Python unrolls it, unless a traced condition ends it: then it is a loop of the graph."""
         if _is_endless(node):
             raise CaptureError(
                 "this loop never ends: nothing in it breaks or returns",
@@ -270,7 +270,7 @@ class StatementInterpreter(Statements):
         builder = self.ctx.open_builder
         checkpoint, before = builder.checkpoint(), save(env, builder)
         mark = Mark(node, None, len(builder.nodes))
-        # A `break` in its `else` leaves the loop around it, to a place that is further on.
+        # A `break` in its `else` leaves the enclosing loop, to a place further on.
         end = stop if node.orelse else after
 
         def attempt() -> Work:
@@ -282,7 +282,7 @@ class StatementInterpreter(Statements):
         return (yield until_fixpoint(mark, attempt))
 
     def begin_for(self, node: ast.For, after: Cell | None, env: Env) -> Work:
-        """Over a range or array whose length is known at run time: a loop of the graph. Else Python runs it."""
+        """Start a `for`: a loop of the graph if the length is known only at run time, else Python unrolls it."""
         over = yield self.expr(node.iter, env)
         self.at(node.iter, env)
         if isinstance(over, TracedRange):
@@ -293,14 +293,14 @@ class StatementInterpreter(Statements):
         return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes)), after)
 
     def come_round(self, mark: Mark, cell: Cell, env: Env) -> Work:
-        """One more round of a loop that Python runs, or the statements after it."""
+        """The next iteration of a loop that Python unrolls, or the statements after it."""
         node = mark.node
         if isinstance(node, ast.While):
             builder = self.ctx.open_builder
             checkpoint, before = builder.checkpoint(), save(env, builder)
             truth = yield self.condition(node.test, env)
             if isinstance(truth, Traced):
-                # The test belongs into the loop's own graph: forget what it wrote here.
+                # The test belongs in the loop's own graph: forget what it wrote here.
                 self.go_back(checkpoint, before, env)
                 return (yield while_loop(self, node, cell.next, env))
             more = truth
@@ -322,14 +322,14 @@ class StatementInterpreter(Statements):
         return None, cells(node.body, cell) if more else cells(node.orelse, cell.next)
 
     def go_back(self, checkpoint: Checkpoint, state: State, env: Env) -> None:
-        """Forget what was written and assigned since then."""
+        """Undo what was written and assigned since then."""
         builder = self.ctx.open_builder
         builder.rollback(checkpoint)
         self.ctx.session.forget_hidden(builder)
         restore(state, env, builder)
 
     def with_block(self, node: ast.With, after: Cell | None, env: Env) -> Work:
-        """Only our own context managers (placement, control edges) mean something in a graph."""
+        """Run a `with` block: only our own context managers (placement, control edges) can be captured."""
         managers: list[Any] = []
         for item in node.items:
             try:
@@ -337,7 +337,7 @@ class StatementInterpreter(Statements):
             except Exception as fault:
                 if isinstance(fault, UndertowError):
                     raise
-                manager = None  # a file that is not there, a lock that is taken: `with` cannot be captured anyway
+                manager = None  # the expression itself failed (no such file): `with` cannot be captured anyway
             if not getattr(manager, "__undertow_capture__", False):
                 if hasattr(manager, "close"):
                     manager.close()

@@ -13,8 +13,10 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import escaped
+from undertow.frontend.interpret.operators import are_constants
 from undertow.frontend.interpret.standins import TracedRange, TracedText
 from undertow.frontend.syntax.source import Env
+from undertow.frontend.values.operands import as_operand, type_of
 from undertow.frontend.values.traced import Traced, effect
 from undertow.ops.op import CATALOGUE
 from undertow.types import bool_, f64, i32, i64, promote, said
@@ -25,12 +27,14 @@ def _any_traced(args: Sequence[Any]) -> bool:
 
 
 def _plain(function: Any, traced: Callable[..., Any]) -> Any:
-    """The Python function, unless an argument is traced."""
+    """The Python function, unless an argument is traced. (Of constants too, `divmod` and `pow` are operators.)"""
+    is_operator = function in (builtins.divmod, builtins.pow)
 
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
         flat = [*args, *kwargs.values()]
         nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
-        if _any_traced(flat) or _any_traced(nested) or any(isinstance(a, TracedText) for a in args):
+        is_ours = is_operator and are_constants(flat)
+        if is_ours or _any_traced(flat) or _any_traced(nested) or any(isinstance(a, TracedText) for a in args):
             try:
                 inspect.signature(traced).bind(*args, **kwargs)
             except TypeError:
@@ -56,12 +60,19 @@ def _range(*args: Any) -> Any:
     return TracedRange(start, stop, step)
 
 
-def _extreme(name: str) -> Callable[..., Any]:
+def _extreme(name: str, is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Python's min or max: the first of those that no other is better than. So a nan stays only where it comes first,
+    while ut.maximum is nan wherever there is one, and 0.0 does not take the place of -0.0. Integers have neither.
+    """
+
     def pick(*args: Any) -> Any:
         values = list(args[0]) if len(args) == 1 else list(args)
         best = values[0]
         for value in values[1:]:
-            best = getattr(functions, name)(best, value)
+            if any(type_of(x).dtype.kind == "float" for x in (as_operand(best), as_operand(value))):
+                best = functions.where(is_better(value, best), value, best)
+            else:
+                best = getattr(functions, name)(best, value)
         return best
 
     return pick
@@ -105,7 +116,7 @@ def _text(value: Any = "", *_: Any) -> Any:
 
 
 def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[..., Any]:
-    """A function of Python that works on single numbers: an array is an error there."""
+    """A Python function of a single number: an array is an error."""
 
     def work(*values: Any) -> Any:
         for value in values:
@@ -118,7 +129,7 @@ def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[...
 
 
 def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> None:
-    """Python's `print`: a line whenever the body runs, also where nothing that it shows is traced."""
+    """Python's `print`: a line whenever the body runs, even if nothing in it is traced."""
     unknown = [key for key, value in kwargs.items() if key not in ("sep", "flush") and (key, value) != ("end", "\n")]
     if unknown:
         raise CaptureError(
@@ -141,11 +152,11 @@ def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | 
 
 
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
-    value = base**exponent
-    return value if mod is None else value % mod
+    value = functions.pow(base, exponent)
+    return value if mod is None else functions.remainder(value, mod)
 
 
-# What to do where a function of Python is called with arguments that have no counterpart.
+# Hints for calls of Python functions with arguments that have no counterpart.
 _TAKEN: dict[Any, str] = {
     builtins.max: "compare with `if`: max() takes values or a list, without key= and default=",
     builtins.min: "compare with `if`: min() takes values or a list, without key= and default=",
@@ -157,8 +168,8 @@ def _whole(name: str) -> Callable[[Any], Any]:
 
 
 _TRACED: dict[Any, Callable[..., Any]] = {
-    builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum"),
-    builtins.max: _extreme("maximum"), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
+    builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum", functions.less),
+    builtins.max: _extreme("maximum", functions.greater), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
     builtins.all: _fold("logical_and", True), builtins.pow: _power,
     builtins.int: _of_one("int", lambda x: functions.astype(functions.trunc(x), i64), "ut.astype(x, ut.i64)"),
     builtins.float: _of_one(
@@ -166,7 +177,7 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     ),
     builtins.bool: _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)"),
     builtins.round: lambda x, digits=None: functions.round(x) if digits is not None else _whole("round")(x),
-    builtins.divmod: lambda a, b: (a // b, a % b), builtins.str: _text,
+    builtins.divmod: lambda a, b: (functions.floor_divide(a, b), functions.remainder(a, b)), builtins.str: _text,
     **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},
     **{
         getattr(math, name): _of_one(f"math.{name}", getattr(functions, row.public), f"ut.{row.public}")
@@ -174,7 +185,7 @@ _TRACED: dict[Any, Callable[..., Any]] = {
         for name in row.names("math.")
     },
 }  # fmt: skip
-# What a call of one of Python's functions does in a capture; gets the interpreter.
+# Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
     builtins.print: _print,
     **{function: _plain(function, traced) for function, traced in _TRACED.items()},

@@ -1,6 +1,6 @@
 """Runs Python syntax during capture: functions and calls.
 
-One of ours becomes a call node, the user's own Python is captured inline, the rest simply runs.
+A call of an @ut.function becomes a call node, the user's own Python is captured inline, the rest simply runs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     is_user_code,
@@ -32,7 +33,7 @@ _MUTATORS = frozenset((
     "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault",
     "sort", "update",
 ))  # fmt: skip
-# They look at the frame that calls them, which is ours.
+# These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
 
@@ -87,7 +88,7 @@ class Interpreter(Containers):
         return result
 
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
-        """Call anything: one of ours becomes a call node, the user's own Python is captured inline, the rest runs."""
+        """Call anything: an @ut.function becomes a call node, the user's Python is captured inline, the rest runs."""
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
         definition = getattr(function, "__undertow_definition__", None)
@@ -120,7 +121,7 @@ class Interpreter(Containers):
         return self.call_native(function, args, kwargs)
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Call what is not the user's own Python: functions of ours, of Python and of libraries."""
+        """Call a function that is not the user's own Python: ours, Python's or a library's."""
         args = [self.ctx.session.seen_inside(value) for value in args]
         kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
         module = getattr(function, "__module__", None)
@@ -129,6 +130,7 @@ class Interpreter(Containers):
                 f"math.{function.__name__} cannot be captured for traced values",
                 hint="write it with the functions of ut, such as ut.exp, ut.log, ut.erf",
             )
+        function = of_ufunc(function, args, kwargs)
         try:
             return function(*args, **kwargs)
         except TypeError as fault:
@@ -136,7 +138,7 @@ class Interpreter(Containers):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
             raise fault
         except StopIteration:
-            # Not to be taken for the end of the generator that we are in.
+            # It must not end the generator that we are in.
             raise CaptureError(
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
@@ -144,7 +146,7 @@ class Interpreter(Containers):
     def invoke(
         self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
     ) -> Work:
-        """Capture a plain Python function inline, as if its body stood here; `result` checks what it returns."""
+        """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
         values = bind_arguments(closure, args, kwargs, self.ctx.span)
         env = Env(closure, closure.local, closure.env, values, result=result)
@@ -173,5 +175,5 @@ def _a(name: str) -> str:
 
 
 HANDLERS.update({ast.Lambda: Interpreter.make_closure, ast.Call: Interpreter.call_node})
-# Functions that mean something else in a capture: those of Python, and what forms.py adds.
+# Functions that behave differently in a capture: Python's, and those that forms.py adds.
 SPECIAL = dict(PYTHON)

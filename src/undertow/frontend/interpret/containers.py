@@ -23,7 +23,7 @@ from undertow.types import said
 
 
 class Containers(Expressions):
-    """Adds what makes and takes apart containers."""
+    """Adds building and unpacking containers."""
 
     def sequence(self, node: Any, env: Env) -> Work:
         items: list[Any] = yield self.each(node.elts, env)
@@ -144,7 +144,7 @@ class Containers(Expressions):
         return value
 
     def text(self, node: ast.JoinedStr, env: Env) -> Work:
-        """An f-string; one with traced values is filled in when the graph prints it."""
+        """An f-string; its traced values are filled in when the graph prints it."""
         parts: list[str] = []
         values: list[Traced] = []
         for part in node.values:
@@ -204,7 +204,7 @@ class Containers(Expressions):
         return None
 
     def refuse_outside(self, node: ast.expr, container: Any, env: Env) -> None:
-        """What was there before the capture cannot change only where a condition holds, or once per iteration."""
+        """Refuse to change a container from before the capture under a condition or in a loop: it would change once."""
         builder = self.ctx.open_builder
         if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
             return
@@ -270,7 +270,7 @@ def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
 
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
-_FOREIGN = {  # attributes of arrays elsewhere
+_FOREIGN = {  # attributes of arrays in other libraries
     **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
     "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
     "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
@@ -278,7 +278,7 @@ _FOREIGN = {  # attributes of arrays elsewhere
 
 
 def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> CaptureError:
-    """The error of an attribute that is not there, with one that the user may have meant."""
+    """The error of a missing attribute, with one that the user may have meant."""
     if isinstance(value, Traced):
         known = [k for k in dir(value) if not k.startswith("_") and k not in ("builder", "port", "type")]
         if hasattr(functions, name):

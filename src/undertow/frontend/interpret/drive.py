@@ -10,6 +10,9 @@ from collections.abc import Generator
 from types import GeneratorType
 from typing import Any
 
+from undertow.ir.budget import check
+
+_BATCH = 256  # steps between looks at the clock
 Work = Generator[Any, Any, Any]
 
 
@@ -20,8 +23,12 @@ def drive(work: Any) -> Any:
     stack: list[Work] = [work]
     value: Any = None
     fault: BaseException | None = None
+    steps = 0
     while stack:
         try:
+            steps += 1
+            if not steps % _BATCH:
+                check()  # a Python loop may be endless, and write nothing
             if fault is None:
                 request = stack[-1].send(value)
             else:

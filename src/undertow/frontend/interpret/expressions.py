@@ -1,8 +1,8 @@
 """Runs Python syntax during capture: names, operators and choices.
 
-A handler gives a value, or a generator that yields what it needs evaluated and is sent the value back (`drive.py`).
-What depends on traced values writes nodes, what does not simply runs. `containers.py` adds containers and targets,
-`calls.py` functions, `statements.py` and `branches.py` statements.
+A handler returns a value, or a generator that yields what it needs evaluated and is sent the value back (`drive.py`).
+Operations on traced values write nodes, all others simply run. `containers.py` adds containers and targets, `calls.py`
+functions, `statements.py` and `branches.py` statements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import difflib
 import functools
 import inspect
 import itertools
-import operator
 from collections.abc import Callable, Iterable
 from types import GeneratorType
 from typing import Any
@@ -25,28 +24,15 @@ from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.types import bool_
 
-_NAMES = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-    ast.LShift: "lshift", ast.RShift: "rshift",
-}  # fmt: skip
-BINARY: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__{n}__") for op, n in _NAMES.items()}
-INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
-_UNARY: dict[type, Callable[[Any], Any]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
-}  # fmt: skip
-_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
 _LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
 MISSING = object()
-# Syntax to handler; the files that add handlers fill it.
+# Syntax -> handler; filled by the files that add handlers.
 HANDLERS: dict[type, Any] = {}
 
 
@@ -58,7 +44,7 @@ class Expressions:
         self.depth = 0
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
-        """The value of an expression, or a generator that will give it, or do a statement without control flow."""
+        """Evaluate an expression, or run a statement without control flow: its value, or a generator for it."""
         handler = HANDLERS.get(type(node))
         if handler is None:
             hint = HINTS.get(type(node).__name__, "")
@@ -66,7 +52,7 @@ class Expressions:
         return handler(self, node, env)
 
     def each(self, nodes: Iterable[ast.expr], env: Env) -> Work:
-        """The values of expressions, those behind a star one by one."""
+        """The values of expressions; starred ones are unpacked."""
         values: list[Any] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
@@ -80,7 +66,7 @@ class Expressions:
         return Span(env.closure.file, node.lineno, node.col_offset + 1, name)  # type: ignore[attr-defined]
 
     def at(self, node: ast.AST, env: Env) -> None:
-        """What happens from here on happens at this place in the user's source."""
+        """Set the current place in the user's source."""
         self.ctx.span = self.span(node, env)
 
     def name(self, node: ast.Name, env: Env) -> Any:
@@ -94,7 +80,7 @@ class Expressions:
             )
         if isinstance(value, Undefined):
             raise value.error(self.span(node, env))
-        # A generator object is a value here, not work to be driven.
+        # Here a generator object is a value, not work to be driven.
         return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.seen(value)
 
     def find(self, name: str, env: Env) -> Any:
@@ -122,7 +108,7 @@ class Expressions:
         return table.get(name, MISSING)
 
     def bind(self, name: str, value: Any, env: Env) -> None:
-        """Assign a variable; a value that was just computed gets its name."""
+        """Assign a variable; a value that was just computed takes its name."""
         while env.is_comprehension and name not in env.local and env.parent is not None:
             env = env.parent
         if isinstance(value, Traced) and value.builder is self.ctx.builder:
@@ -144,16 +130,16 @@ class Expressions:
             return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
         value = yield self.expr(node.operand, env)
         self.at(node, env)
-        return _UNARY[type(node.op)](value)
+        return UNARY[type(node.op)](value)
 
     def compare(self, node: ast.Compare, env: Env, index: int = 0, left: Any = None) -> Work:
-        """A chain of comparisons; in a branch, its rest from number `index` on, whose left side is known."""
+        """A chain of comparisons; or, in a branch, the rest of it from `index` on, with its left side known."""
         if not index:
             left = yield self.expr(node.left, env)
         result: Any = True
         for at in range(index, len(node.ops)):
             if isinstance(result, Traced) and not index and not is_plain(node.comparators[at]):
-                # a < b < f(c): c is looked at only if a < b.
+                # a < b < f(c): f(c) is evaluated only if a < b.
                 rest = functools.partial(self.compare, node, env, at, left)
                 return (yield self.choose(result, rest, lambda: False, env))
             right = yield self.expr(node.comparators[at], env)
@@ -173,10 +159,10 @@ class Expressions:
                     hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
                 )
             return left in right if isinstance(op, ast.In) else left not in right
-        return _COMPARE[type(op)](left, right)
+        return COMPARE[type(op)](left, right)
 
     def condition(self, node: ast.expr, env: Env) -> Work:
-        """What `if`, `while` and `not` ask: the truth of an expression, a Python bool or a traced one."""
+        """The truth of an expression, for `if`, `while` and `not`: a Python bool or a traced one."""
         if isinstance(node, ast.BoolOp):
             return (yield self.boolean(node, env, only_truth=True))
         value = yield self.expr(node, env)
@@ -184,7 +170,7 @@ class Expressions:
         return self.truth(value)
 
     def boolean(self, node: ast.BoolOp, env: Env, only_truth: bool = False) -> Work:
-        """`and` and `or` give one of their operands; where only its truth is asked, their types may differ."""
+        """`and` and `or` give one of their operands; if only its truth is needed, their types may differ."""
         is_and = isinstance(node.op, ast.And)
         evaluate = self.condition if only_truth else self.expr
         value = yield evaluate(node.values[0], env)
@@ -202,7 +188,7 @@ class Expressions:
                 if isinstance(other, (bool, np.bool_)) or (isinstance(other, Traced) and other.dtype == bool_):
                     value = (functions.logical_and if is_and else functions.logical_or)(truth, other)
                     continue
-            # The operand may fault, call or be no truth value: it runs in a branch, with all that follows it.
+            # The operand may fault, call or have no truth value: it runs in a branch, with all that follow it.
             return (yield self._rest_of_boolean(node, index, truth, value, evaluate, env))
         return value
 
@@ -236,7 +222,7 @@ class Expressions:
         return value if value.dtype == bool_ else functions.not_equal(value, 0)
 
     def choose(self, pred: Traced, then: Callable[[], Any], other: Callable[[], Any], env: Env | None) -> Work:
-        """The value of one of two pieces of work, chosen at run time: both are captured, each in a branch."""
+        """The value of `then` or `other`, chosen at run time: both are captured, each in a branch."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
         regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
@@ -249,7 +235,7 @@ class Expressions:
         return merge(a, b, regions, ctx, "", span, by_condition("this expression", span))
 
     def on_side(self, region: int, state: State, work: Callable[[], Any], env: Env) -> Work:
-        """Do work on one side of a branch, from a state: what it gives, and the state that it leaves."""
+        """Run one side of a branch from a state: its result, and the state afterwards."""
         builder = self.ctx.open_builder
         outside, builder.region = builder.region, region
         restore(state, env, builder)
@@ -260,7 +246,7 @@ class Expressions:
             builder.region = outside
 
 
-# -- what the handlers share -------------------------------------------------------------------------------
+# -- shared by the handlers --------------------------------------------------------------------------------
 
 
 def _items(value: Any) -> Iterable[Any]:

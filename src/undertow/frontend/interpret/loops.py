@@ -1,7 +1,7 @@
 """`for` and `while` whose length is known only at run time: loops of the graph.
 
-The variables that the body assigns are carried from one iteration to the next; what it only reads from outside
-is lifted into invariants. `break` and `return` inside become a carried number that says how the loop was left.
+The variables that the body assigns are carried from one iteration to the next; values that it only reads become
+invariants. `break` and `return` inside become a carried number that says how the loop was left.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KEEPS_STRUCTURE = "the structure of a loop variable must not change; ut.map col
 
 
 def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: Env) -> Work:
-    """`while` with a traced condition, or left on one."""
+    """A `while` that a traced condition ends, its own or that of a `break`."""
     before = save(env, interp.ctx.open_builder)
 
     def loop(node: ast.While) -> Work:
@@ -61,7 +61,7 @@ def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: En
         if done is not None:
             return done
         restore(before, env, interp.ctx.open_builder)
-    # A test that assigns or acts: `while True: if not test: break`.
+    # The test assigns or acts: rewritten as `while True: if not test: break`.
     leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
     endless = ast.While(ast.Constant(True), [leave, *node.body], node.orelse)
     for made in (leave, leave.test, leave.body[0], endless.test):
@@ -112,7 +112,7 @@ def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Index:
-    """What a `for` counts with: a value that is carried besides the variables."""
+    """The counter of a `for`, carried beside the variables."""
 
     start: Any
     name: str
@@ -151,7 +151,7 @@ class _Carried:
 
 
 def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, dict[str, Any]]:
-    """Variables that hold values of a graph, and those that hold something else: None, a string, a function."""
+    """The variables that hold values of a graph, and those that hold something else: None, a string, a function."""
     carried, fixed = _Carried(), {}
     for name in sorted(names & env.vars.keys()):
         value = force(env.vars[name], interp.ctx)
@@ -168,12 +168,14 @@ def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, di
 
 @dataclass(slots=True, eq=False)
 class _Statements:
-    """What is known of the statements of a loop before they are captured."""
+    """What the capture of a loop's statements has learned; a later attempt starts with it."""
 
-    exits: tuple[Any, ...] = ()  # where control may go after an iteration, if not only to the next one
-    value: Any = None  # what is returned
+    exits: tuple[Any, ...] = ()  # where control may go after an iteration, besides the next one
+    value: Any = None  # of the `return`
     span: Span | None = None  # of the `return`, if there is one
-    changing: dict[str, Undefined] = field(default_factory=dict)  # None, strings: other ones after an iteration
+    changing: dict[str, Undefined] = field(
+        default_factory=dict
+    )  # variables without a graph value (None, strings) that an iteration changes
 
 
 def _statement_loop(
@@ -184,7 +186,7 @@ def _statement_loop(
     env: Env,
     index: _Index | None = None,
 ) -> Work:
-    """The outcome of a loop and the place after it; None where its test acts on the world."""
+    """The outcome of a loop and the place after it; None if its test acts on the world."""
     ctx = interp.ctx
     if node.orelse:
         raise CaptureError(
@@ -197,7 +199,7 @@ def _statement_loop(
     head = ast.Expr(node.test) if isinstance(node, ast.While) else ast.Assign([node.target], node.iter)
     assigned = assigned_names([*node.body, head])
     own = [] if index is None else [index.name]
-    # The variable of a `for` is carried too, where it has a value that it keeps if the loop never runs.
+    # The variable of a `for` is carried, too, if it has a value before: it keeps that if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
     carried, fixed = _carry((assigned - set(own)) | kept, env, interp)
     before = save(env, ctx.open_builder)
@@ -220,7 +222,7 @@ def _statement_loop(
             return truth
         if going is None and not truth:
             raise CaptureError("this loop never runs", span)
-        # Python's `while True`: it must be left from inside, which the body will tell.
+        # `while True`: it must be left from inside; the body shows whether it is.
         is_endless = True
         return Traced(ctx.open_builder, ctx.open_builder.gate(Const(np.True_), span)) if going is None else going
 
@@ -279,7 +281,7 @@ def _statement_loop(
 
 
 def _fits(before: Any, value: Any, interp: Interpreter) -> bool:
-    """Can what a variable held before be taken for a value of the loop?"""
+    """Can the loop carry what a variable held before?"""
     held = force(before, interp.ctx)
     if is_weak(held):
         return weak_dtype(held, leaf_type(value).dtype) == leaf_type(value).dtype
@@ -307,7 +309,7 @@ def _find_changed_names(
 
 
 def _flags(outcome: Outcome, flags: list[Traced], interp: Interpreter) -> list[Any]:
-    """How the loop was left after this iteration, and with what value."""
+    """The carried number that says how the loop was left, and the value that it returns."""
     numbers = {RETURN: _RETURNED, BREAK: _BROKE, CONTINUE: _GO_ON}
     leaves: list[Any] = flags[1:]
     if RETURN in exits_of(outcome):

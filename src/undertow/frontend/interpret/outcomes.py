@@ -1,6 +1,6 @@
 """Control flow during capture: statements still to run, and how a list of them is left.
 
-The statements to do are a linked list of cells, so that two sides of a branch can stand at places in one list.
+The statements to run are a linked list of cells, so that two sides of a branch can stand at places in one list.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from undertow.frontend.values.traced import Traced
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """A statement to do, and what comes after it."""
+    """A statement to run, and what comes after it."""
 
     statement: Any  # ast.stmt, Mark or End
     next: Cell | None
@@ -26,18 +26,18 @@ class Cell:
 
 @dataclass(slots=True, eq=False)
 class Mark:
-    """Stands in the list where a loop that Python runs comes round: start the next iteration, or leave."""
+    """The place in the list where a loop that Python unrolls starts its next iteration, or ends."""
 
     node: ast.For | ast.While
     items: Iterator[Any] | None  # of a `for`
-    nodes: int = 0  # that were there before it began
+    nodes: int = 0  # number of nodes when it began
     rounds: int = 0
-    is_traced: bool = False  # is it left on a traced condition? Then it is a loop of the graph
+    is_traced: bool = False  # a traced condition ends it, so it is a loop of the graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class End:
-    """Stands at the end of the body of a loop of the graph: where `continue` goes."""
+    """The end of the body of a loop of the graph: where `continue` leads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,11 +57,11 @@ class Leave:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixed:
-    """Where control goes is computed: `flow` is 0 to fall through, else the number of an exit."""
+    """Where control goes is computed at run time: `flow` is 0 to fall through, else the number of an exit."""
 
     flow: Traced
     exits: tuple[Any, ...]  # exit number n is exits[n - 1]: RETURN or a Leave
-    value: Any  # what is returned, where it is returned
+    value: Any  # of the `return`, if RETURN is an exit
     falls: bool
     span: Span | None = None  # of the `return`
     only: dict[str, Any] = field(default_factory=dict)  # variables that have a value only where it falls through
@@ -109,7 +109,7 @@ def exits_of(outcome: Outcome) -> tuple[Any, ...]:
 
 
 def value_of(outcome: Outcome) -> Any:
-    """What is returned, or ABSENT where nothing can be."""
+    """The returned value, or ABSENT if nothing is returned."""
     if isinstance(outcome, Return):
         return outcome.value
     return outcome.value if isinstance(outcome, Mixed) and RETURN in outcome.exits else ABSENT

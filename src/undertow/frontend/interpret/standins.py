@@ -9,7 +9,7 @@ from undertow.frontend.values.traced import Traced
 
 
 class TracedText(str):
-    """An f-string with traced values in it: a template, and what fills it in at run time."""
+    """An f-string with traced values in it: a template, and the values that fill it at run time."""
 
     template: str
     values: list[Traced]

@@ -1,4 +1,4 @@
-"""Runs Python syntax during capture: statements that do not change where control goes."""
+"""Runs Python syntax during capture: statements without control flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from undertow.errors import CaptureError
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.expressions import BINARY, HANDLERS, INPLACE
+from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.operators import BINARY, INPLACE
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
@@ -42,7 +43,7 @@ class Statements(Interpreter):
             before = None  # `assign` refuses it
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        # An array that was captured must not change in place.
+        # An array from before the capture must not change in place.
         table = INPLACE if isinstance(before, (list, dict, set)) else BINARY
         yield self.assign(target, table[type(node.op)](before, value), env)
 

@@ -39,7 +39,7 @@ class _Nothing(Exception):
 
 
 def read(note: Any) -> Annotation | None:
-    """The annotation as structure and types, or None where it says nothing that capture can use."""
+    """The annotation as structure and types, or None if it says nothing that capture can use."""
     try:
         leaves, structure = tree.flatten(note, _is_leaf, _children)
     except _Nothing:
@@ -90,11 +90,11 @@ def _hints(note: type) -> dict[str, Any]:
         ) from None
 
 
-Dims = dict[str, tuple[int, str]]  # the size of a named dimension, and what has it
+Dims = dict[str, tuple[int, str]]  # named dimension -> its size, and the argument that has it
 
 
 def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span | None = None) -> tuple[Any, Type]:
-    """A leaf as a traced or NumPy value of the annotated type, and the type that the graph shall see."""
+    """A leaf as a traced or NumPy value of the annotated type, and its type in the graph."""
     if wanted is None:
         if is_weak(value) and isinstance(value, int):
             check_range(value, i64, what, span)
@@ -128,7 +128,7 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
 
 
 def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
-    """A list of numbers where an array is annotated; Python numbers take the dtype if it can hold their kind."""
+    """A list of numbers as the annotated array; Python numbers take the dtype if it can hold their kind."""
     value = list(value) if isinstance(value, range) else value
     if isinstance(value, range):
         value = np.asarray(value).tolist()
@@ -158,7 +158,7 @@ def _number(value: Any, wanted: Type, what: str, span: Span | None) -> Any:
 
 
 def _how_to_convert(value: Any, wanted: Type) -> str:
-    """What to do about a value of the wrong dtype."""
+    """The hint for a value of the wrong dtype."""
     other = leaf_type(value).dtype
     change = f"change the annotation to {_written(wanted.with_dtype(other))}"
     if is_weak(value):
@@ -171,7 +171,7 @@ def _how_to_convert(value: Any, wanted: Type) -> str:
 
 
 def _how_to_shape(found: Type, wanted: Type) -> str:
-    """What to do about a value of the wrong shape."""
+    """The hint for a value of the wrong shape."""
     if found.rank == wanted.rank:
         return f"to accept any length, write {_written(wanted.with_shape((None,) * found.rank))}"
     written = _written(found.with_dtype(wanted.dtype))

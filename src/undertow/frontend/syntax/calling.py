@@ -1,4 +1,4 @@
-"""How Python calls functions: arguments to parameters, and which functions are the user's own."""
+"""How Python calls functions: binding arguments to parameters, and which functions are the user's own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refuse_unsupported(closure: Closure) -> None:
 def refuse_wrong_arguments(
     name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None
 ) -> None:
-    """Raise if a function cannot be called with these arguments, saying how it can."""
+    """Raise an error if a function cannot be called with these arguments; it says how it can."""
     kinds = inspect.Parameter
     known = signature.parameters
     problem = ""
@@ -65,7 +65,7 @@ def refuse_wrong_arguments(
 
 
 def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None) -> dict[str, Any]:
-    """Parameter names to values, as Python would bind them."""
+    """Parameter name -> value, as Python would bind them."""
     try:
         bound = closure.signature.bind(*args, **kwargs)
     except TypeError:
@@ -105,7 +105,7 @@ def is_library_file(filename: str) -> bool:
 
 
 def is_user_code(function: Any) -> bool:
-    """Is it a Python function of the user's, and not of Python's library, an installed package or Undertow?"""
+    """Is it the user's own Python function, not one of the standard library, an installed package or Undertow?"""
     if not isinstance(function, FunctionType) or function.__module__ in sys.stdlib_module_names:
         return False
     generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -113,7 +113,7 @@ def is_user_code(function: Any) -> bool:
 
 
 def library_closure(function: FunctionType) -> Closure | None:
-    """The closure of a user's function, or None where it has no source and must run as it is."""
+    """The closure of a user's function, or None if it has no source and must run as it is."""
     try:
         return closure_of(function)
     except CaptureError:

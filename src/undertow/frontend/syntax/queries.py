@@ -12,7 +12,7 @@ _PLAIN = (
 
 
 def is_plain(node: ast.expr) -> bool:
-    """Can it neither fault nor call nor act?"""
+    """Is it sure not to fault, call or act?"""
     stack: list[ast.AST] = [node]
     while stack:
         item = stack.pop()
@@ -27,7 +27,7 @@ def targets(generators: list[ast.comprehension]) -> set[str]:
 
 
 def syntax_name(node: ast.AST) -> str:
-    """How a message names a piece of syntax."""
+    """The name of a piece of syntax, for messages."""
     names = {
         "Yield": "`yield`", "YieldFrom": "`yield from`", "Await": "`await`", "Try": "`try`", "TryStar": "`try`",
         "With": "`with`", "AsyncWith": "`async with`", "AsyncFor": "`async for`", "Global": "`global`",
@@ -38,7 +38,7 @@ def syntax_name(node: ast.AST) -> str:
     return names.get(kind, f"this syntax ({kind})")
 
 
-# What to do instead of syntax that cannot be captured.
+# Hints: what to write instead of syntax that cannot be captured.
 HINTS = {
     "Try": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
     "TryStar": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",

@@ -1,7 +1,7 @@
 """From a Python function to its syntax tree, and the closures that capture builds from both.
 
-Python's own parser needs its recursion limit for deep sources; `parse` raises the limit for that moment only,
-on a thread with a stack that is large enough. Everything else here is loops.
+Python's own parser recurses; for deep sources `parse` raises the recursion limit while it runs, on a thread with a
+large enough stack. Everything else here is loops.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PARSER_DEPTH = 200_000
 class Undefined:
     """What a name holds before it is assigned, or when only one branch assigned it; reading it raises `why`.
 
-    A fault of the place where the name got this way (its types in two branches) is told there: at `span`.
+    If the cause is elsewhere (two branches assigned different types), `span` is where the error is reported.
     """
 
     why: str
@@ -44,7 +44,7 @@ class Undefined:
         return self.kind(self.why, self.span or read_at, self.hint)
 
 
-births = itertools.count()  # tells which activations are older than which
+births = itertools.count()  # orders activations by age
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,7 @@ class Env:
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
 
     def outwards(self) -> Iterator[Env]:
-        """This activation, and those around it."""
+        """This activation, then the enclosing ones."""
         at: Env | None = self
         while at is not None:
             yield at
@@ -69,7 +69,7 @@ class Env:
 
 @dataclass(slots=True, eq=False)
 class Closure:
-    """A Python function as capture sees it: syntax, where free names are looked up, defaults."""
+    """A Python function for capture: its syntax, where its free names are looked up, its defaults."""
 
     node: FunctionNode
     name: str
@@ -78,7 +78,7 @@ class Closure:
     cells: dict[str, Any]  # cell contents by name, for real Python closures
     env: Env | None  # the enclosing activation, for functions made during capture
     signature: inspect.Signature
-    python: Callable[..., Any] | None = None  # the function itself, where there is one
+    python: Callable[..., Any] | None = None  # the function itself, if there is one
     annotations: dict[str, Any] = field(default_factory=dict)
     call: Callable[..., Any] | None = None  # runs it when native code calls it
     local: frozenset[str] = frozenset()  # names that the body binds, parameters included
@@ -108,7 +108,7 @@ class Closure:
 
 
 class NoSource(Closure):
-    """What capture must know of a function whose Python is elsewhere: its name, its parameters."""
+    """A function without source: what capture must know of it is its name and its parameters."""
 
     def __init__(self, name: str, signature: inspect.Signature, span: Span) -> None:
         node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Constant(None))
@@ -151,7 +151,7 @@ def _on_large_stack(work: Callable[[], ast.Module]) -> ast.Module:
             sys.setrecursionlimit(limit)
             threading.stack_size(size)
 
-    # Ctrl-C stops the main thread only: what the helper changes it puts back, and we wait for that.
+    # Ctrl-C stops only the main thread: wait until the helper has restored the recursion limit.
     outer = threading.Thread(target=helper)
     outer.start()
     try:
@@ -165,8 +165,8 @@ def _on_large_stack(work: Callable[[], ast.Module]) -> ast.Module:
 
 @functools.lru_cache(maxsize=64)
 def _module(source: str, filename: str, first_line: int = 1) -> dict[int, list[FunctionNode]]:
-    """The functions of a source text by the line that Python says they start at."""
-    found: dict[int, list[FunctionNode]] = {}
+    """The functions of a source text, by the line that Python says they start at."""
+    by_line: dict[int, list[FunctionNode]] = {}
     tree = parse(source, filename)
     if first_line > 1:
         ast.increment_lineno(tree, first_line - 1)
@@ -175,12 +175,12 @@ def _module(source: str, filename: str, first_line: int = 1) -> dict[int, list[F
             first = node.lineno
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
                 first = node.decorator_list[0].lineno
-            found.setdefault(first, []).append(node)
-    return found
+            by_line.setdefault(first, []).append(node)
+    return by_line
 
 
 def walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node below, this one included, in source order; a loop, unlike recursive visitors."""
+    """This node and every node below it, in source order; a loop, unlike recursive visitors."""
     stack = [tree]
     while stack:
         node = stack.pop()
@@ -189,7 +189,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def closure_of(function: FunctionType) -> Closure:
-    """The syntax tree of a Python function, with what its free names mean."""
+    """The syntax tree of a Python function, with the values of its free names."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
@@ -243,7 +243,7 @@ def _definition_span(function: FunctionType, lines: list[str]) -> Span:
 
 
 def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> dict[int, list[FunctionNode]]:
-    """Where the whole file does not parse (a notebook with magics), only the function's own block."""
+    """The function's own block alone, if the whole file does not parse (a notebook with magics)."""
     try:
         block = "".join(inspect.getblock(lines[first - 1 :]))
         return _module(textwrap.dedent(block), filename, first)
@@ -256,7 +256,7 @@ def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> 
 
 
 def _is_same(node: FunctionNode, code: CodeType) -> bool:
-    """Is it the definition of this code? A function may have been given another name since."""
+    """Is it the definition of this code? The function may have been renamed since."""
     if isinstance(node, ast.Lambda):
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         count = code.co_argcount + code.co_kwonlyargcount
@@ -266,19 +266,19 @@ def _is_same(node: FunctionNode, code: CodeType) -> bool:
 
 def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:
     """Annotations as objects; strings (`from __future__ import annotations`) are evaluated."""
-    found = dict(function.__annotations__)
+    annotations = dict(function.__annotations__)
     known = {name: cell.cell_contents for name, cell in cells.items() if _is_filled(cell)}
-    for name, value in found.items():
+    for name, value in annotations.items():
         if isinstance(value, str):
             try:
-                found[name] = eval(value, function.__globals__, known)
+                annotations[name] = eval(value, function.__globals__, known)
             except Exception as fault:
                 raise CaptureError(
                     f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {fault}",
                     span,
                     hint="names in annotations must be globals of the file or variables that the body uses",
                 ) from fault
-    return found
+    return annotations
 
 
 def _is_filled(cell: Any) -> bool:
@@ -290,7 +290,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def assigned_names(statements: list[ast.stmt]) -> set[str]:
-    """The names that these statements bind, functions defined in them not looked into."""
+    """The names that these statements bind, not those bound inside functions that they define."""
     names: set[str] = set()
     stack: list[ast.AST] = list(statements)
     while stack:
@@ -299,7 +299,7 @@ def assigned_names(statements: list[ast.stmt]) -> set[str]:
             names.add(node.name)
             continue
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            # Their own variables stay inside; only `:=` leaks out.
+            # The variables of a comprehension stay inside; only `:=` leaks out.
             stack.extend(n for n in walk(node) if isinstance(n, ast.NamedExpr))
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):

@@ -1,8 +1,8 @@
 """The implementation of `ut.SubGraph`: a function written by a block of plain Python that runs once.
 
-The block is not captured from its source. What it does with traced values writes nodes, like a captured function does,
-and the functions that it hands to `ut.cond`, `ut.while_loop` and `ut.map` are captured. Calls of SubGraphs that are not
-finished are made whole later: see link.py.
+The block is not captured from its source. Operations on traced values write nodes, as in a captured function, and the
+functions that it passes to `ut.cond`, `ut.while_loop` and `ut.map` are captured. Calls of unfinished SubGraphs are
+completed later: see link.py.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class Block(Definition):
             self._notes["return"] = note
         self.state = "declared"  # then "open", "written", "linked"; or "failed"
         self.builder = Builder(name, "function", span, is_open=False, is_block=True)
-        self.callers: set[Block] = set()  # those that called it when it was not finished
+        self.callers: set[Block] = set()  # those that called it before it was finished
         self._inputs: list[_Input] = []
         self._named: set[int] = set()  # nodes that have the name of a variable
         self._specialization: Specialization | None = None
         self._written: WrittenBlock | None = None
         self._ready: Ready | None = None
         self._session: BlockSession | None = None
-        self._frame: FrameType | None = None  # that the block runs in
+        self._frame: FrameType | None = None  # in which the block runs
         self._ports: list[Port] | None = None
         self._exits = contextlib.ExitStack()
 
-    # -- names: the user's variables have them -------------------------------------------------------------
+    # -- names, taken from the user's variables ------------------------------------------------------------
 
     @property
     def closure(self) -> Closure:
@@ -86,7 +86,7 @@ class Block(Definition):
         return not self._is_named or any(not item.name for item in self._inputs)
 
     def learn_names(self) -> None:
-        """Look for variables that hold this SubGraph, and its inputs."""
+        """Name this SubGraph and its inputs after the variables that hold them."""
         frame = self._frame or user_frame()
         assert self._closure is not None
         variables = {} if frame is None or self.state in ("written", "linked") else dict(frame.f_locals)
@@ -116,7 +116,7 @@ class Block(Definition):
         self._notes = {**{name: item.note for name, item in zip(names, self._inputs, strict=True)}, **results}
 
     def name_values(self) -> None:
-        """Nodes get the names of the variables of the block that hold what they give, as in a captured function."""
+        """Name nodes after the block's variables that hold their results, as in a captured function."""
         self.learn_names()
         if self._frame is None:
             return
@@ -137,7 +137,7 @@ class Block(Definition):
     # -- the block -----------------------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """The block begins: from here on traced values write into it."""
+        """Begin the block: from here on, operations write into it."""
         if self.state != "declared":
             said = {"open": "is already open", "failed": "raised an error and cannot be opened again"}
             raise CaptureError(
@@ -166,7 +166,7 @@ class Block(Definition):
         self.builder.entry_effect = self.builder.param(CTL, "effect")
 
     def leave(self, fault: BaseException | None, trace: TracebackType | None) -> None:
-        """The block is over. Links it, if nothing that it calls is still to be written."""
+        """End the block, and link it if all that it calls is finished."""
         session = self._session
         assert session is not None
         try:
@@ -193,14 +193,14 @@ class Block(Definition):
             self._link()
 
     def _number_inputs(self) -> None:
-        """Inputs that no variable holds are x0, x1, ..."""
+        """Name the inputs that no variable holds x0, x1, ..."""
         for number, item in enumerate(self._inputs):
             if not item.name:
                 self._name_input(item, f"x{number}")
         self._is_named = True
 
     def _explain(self, fault: BaseException, trace: TracebackType | None) -> None:
-        """Say where an error happened: in a function that is captured, or in a line of the block."""
+        """Add to an error where it happened: in a captured function, or on a line of the block."""
         assert self._session is not None
         span: Span | None = None
         is_capturing = False
@@ -219,7 +219,7 @@ class Block(Definition):
             raise raised_by_python(fault, span) from fault
 
     def input(self, spec: Any, name: str) -> Any:
-        """One more parameter: a traced value, or a container of them."""
+        """Declare one more parameter: a traced value, or a container of them."""
         note = read(spec)
         if note is None or not note.types:
             raise CaptureError(
@@ -252,7 +252,7 @@ class Block(Definition):
         return value
 
     def output(self, value: Any) -> None:
-        """What the function gives."""
+        """Declare the results of the function."""
         session = self._session
         is_here = self.state == "open" and session is not None and session.ctx.builder is self.builder
         if not is_here or self.builder.region != 0 or self._ports is not None:
@@ -322,7 +322,7 @@ class Block(Definition):
     # -- linking -------------------------------------------------------------------------------------------
 
     def _group(self) -> list[Block]:
-        """All SubGraphs that call each other before they are finished, this one among them."""
+        """This SubGraph and all that it must be linked with: those that call each other unfinished."""
         group: dict[Block, None] = {self: None}
         worklist: list[Block] = [self]
         while worklist:

@@ -1,6 +1,6 @@
-"""The session of SubGraphs: what the outermost block writes, with the blocks and functions inside it.
+"""The session of SubGraphs: everything that the outermost block writes, with the blocks and functions inside it.
 
-The user's Python runs as it is, so Python itself knows the line that is running.
+The user's Python runs as it is, so Python knows the current line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from undertow.ir.graph import Port
 if TYPE_CHECKING:
     from undertow.frontend.trace.block import Block
 
-# Graphs of blocks have names that no other graph has, in any session: what stands behind the ~ is not shown.
+# Names of blocks' graphs are unique across sessions; the part after the ~ is not shown.
 numbers = itertools.count(1)
 
 _HOW_TO_INDEX = (
@@ -36,7 +36,7 @@ _HINTS = {
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that runs the user's code; where all of it is installed, the innermost that is not ours."""
+    """The innermost frame of the user's code; if all code is installed, the innermost that is not ours."""
     frame: FrameType | None = sys._getframe(1)
     installed: FrameType | None = None
     while frame is not None and is_library_file(frame.f_code.co_filename):
@@ -47,12 +47,12 @@ def user_frame() -> FrameType | None:
 
 
 class BlockContext(Context):
-    """Knows the line of the block that is running: it asks Python, unless a function is being captured."""
+    """A context whose current line comes from Python, unless a function is being captured."""
 
     session: BlockSession
 
     def __init__(self, session: BlockSession) -> None:
-        self.captured: Span | None = None  # where the captured function is, or was when it failed
+        self.captured: Span | None = None  # the line of the captured function, or the one that failed
         super().__init__(session)
 
     @property
@@ -84,16 +84,16 @@ class BlockSession(CaptureSession):
     ctx: BlockContext
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []  # those that are open, the innermost last
-        self.unfinished: dict[str, Block] = {}  # those that were called before they were finished
+        self.blocks: list[Block] = []  # open ones, the innermost last
+        self.unfinished: dict[str, Block] = {}  # called before they were finished
         super().__init__(context=BlockContext)
 
     def fresh_name(self, name: str) -> str:
         return f"{name}~b{next(numbers)}"
 
     def variable_name(self, variable: Any) -> str:
-        """One that no other variable has, in any session: a graph that it goes into finds a better one."""
-        return self.variables.setdefault(variable, f"{variable.name}~v{variable.number}")
+        """A name unique across sessions; a graph that the block is added to chooses a better one."""
+        return self.variables.setdefault(variable, f"{variable.name}~v{next(numbers)}")
 
     def uses_variable(self, variable: Any, writes: bool) -> bool:
         """The block runs once, so all operations on a variable are in program order."""
@@ -108,14 +108,14 @@ class BlockSession(CaptureSession):
         owner = next((block for block in self.blocks if block.builder is value.builder), None)
         if owner is not None:
             if value.builder is not builder and (value.builder, value.port) not in builder.lifted:
-                owner.name_values()  # the parameter that it becomes has the name of the user's variable
+                owner.name_values()  # the parameter takes the name of the user's variable
             elif owner.has_unnamed:
                 owner.learn_names()
         return super().resolve(value)
 
 
 def here() -> Span | None:
-    """The line of the user that is running."""
+    """The current line of the user's code."""
     current = context()
     if current is not None:
         return current.span

@@ -1,11 +1,11 @@
 """The builder: writes one function graph, node by node, for every API of Undertow.
 
-The builder knows regions. A value that is used inside a branch is brought there by a chain of Switch nodes,
-made once per branch and value; a node without inputs is triggered by its region's pivot; a value that
+The builder knows regions. A value that is used inside a branch is led there by a chain of Switch nodes,
+written once per branch and value; a node without inputs is triggered by its region's pivot; a value that
 belongs to an enclosing graph is lifted: it becomes a parameter of this one.
 
-Passes write through `ir.draft` instead: what they add stays, so a draft numbers and names it at once. What users
-write may be taken back (`rollback`) or get a better name (`rename`) until the graph is finished.
+Passes write through `ir.draft` instead: their nodes stay, so a draft numbers and names them at once. What users
+write may be undone (`rollback`) or renamed (`rename`) until the graph is finished.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import CaptureError, InternalError, Span
+from undertow.ir import budget
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Node, Operand, Phase, Port, Region
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import SOURCES
 from undertow.types import CTL, Type, bool_
 
 START = Port(0)
 NOTHING: Mapping[Port, Port] = {}
+_BATCH = 256  # nodes that are paid for at once
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a builder had come, so that it can go back."""
+    """A state of a builder that `rollback` returns to."""
 
     nodes: int
     regions: int
@@ -37,7 +39,7 @@ class Checkpoint:
 
 @dataclass(slots=True, eq=False)
 class Builder:
-    """One graph in the making. `region` is where new nodes are put."""
+    """One graph under construction. New nodes are put into `region`."""
 
     name: str
     kind: str
@@ -47,18 +49,18 @@ class Builder:
     region: int = 0
     params: list[int] = field(default_factory=list)
     effect: Port | None = None  # the last effect so far, in program order
-    entry_effect: Port | None = None  # what comes before the first one: a parameter, once one is needed
+    entry_effect: Port | None = None  # the order token before the first effect: a parameter, once one is needed
     is_open: bool = True
     is_block: bool = False  # written by the block of a SubGraph, which is plain Python
-    context: Any = None  # of a face that writes at any time (compat.v1, SubGraph), not only during a capture
+    context: Any = None  # of an API that writes at any time (compat.v1, SubGraph), not only during a capture
     controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
-    device: str = ""  # where new nodes are placed: recorded, used by the partition
+    device: str = ""  # of new nodes
     key: Port | None = None  # the random key of this activation, in region 0
-    body: Any = None  # of a loop or map: what is known of it, see control/body.py
-    draws: int = 0  # how many sites have drawn from the key so far
-    lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> our parameter
-    forced: list[tuple[int, list[Any]]] = field(default_factory=list)  # joins merged so far, and at which node
-    _through: dict[tuple[Port, int], Port] = field(default_factory=dict)  # (value, region) -> as seen there
+    body: Any = None  # of a loop or map: see control/body.py
+    draws: int = 0  # number of sites that have drawn from the key so far
+    lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> the parameter of this graph
+    forced: list[tuple[int, list[Any]]] = field(default_factory=list)  # (node, merged value of a join), in order
+    _through: dict[tuple[Port, int], Port] = field(default_factory=dict)  # (value, region) -> the Switch output there
     _homes: dict[Port, int] = field(default_factory=dict)  # outputs of Switch -> their branch
     _branches: dict[tuple[Port, int], int] = field(default_factory=dict)  # (predicate, region) -> its true side
 
@@ -68,19 +70,19 @@ class Builder:
 
     @classmethod
     def reopened(cls, graph: FunctionGraph) -> Builder:
-        """A finished graph, to be written on."""
-        made = cls(graph.name, graph.kind, graph.span, is_open=False)
-        made.nodes, made.regions, made.params = list(graph.nodes), list(graph.regions), list(graph.params)
+        """A builder that continues a finished graph."""
+        builder = cls(graph.name, graph.kind, graph.span, is_open=False)
+        builder.nodes, builder.regions, builder.params = list(graph.nodes), list(graph.regions), list(graph.params)
         sides = graph.branches()
         for number, node in enumerate(graph.nodes):
             if node.op == "switch":
                 pred = node.inputs[0]
                 assert isinstance(pred, Port)
                 for index, region in enumerate(sides[pred, node.region]):
-                    made._through[made.origin(Port(number)), region] = Port(number, index)
-                    made._homes[Port(number, index)] = region
-        made._branches = {key: then for key, (then, _) in sides.items()}
-        return made
+                    builder._through[builder.origin(Port(number)), region] = Port(number, index)
+                    builder._homes[Port(number, index)] = region
+        builder._branches = {key: then for key, (then, _) in sides.items()}
+        return builder
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
@@ -96,6 +98,8 @@ class Builder:
         region: int | None = None,
     ) -> int:
         """Append a node to the current (or the given) region; its inputs must be visible there."""
+        if not len(self.nodes) % _BATCH:
+            budget.pay(_BATCH if self.nodes else 0)
         where = self.region if region is None else region
         triggered = op in SOURCES or any(isinstance(i, Port) for i in inputs)
         if op not in ("start", "param", "switch", "merge") and region is None:
@@ -104,18 +108,18 @@ class Builder:
                 attrs = Attrs(**attrs, device=self.device)
         if not triggered and not controls:
             controls = (self.use(START, where),)
-        full = self._in_scope(name or op, where)
+        full = in_scope(name or op, self.regions, where)  # `finish` adds a number where several nodes have it
         self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
         return len(self.nodes) - 1
 
     def rename(self, port: Port, name: str) -> None:
-        """Give the newest node a better name: that of the variable that it was assigned to."""
+        """Name the newest node after the variable that it was assigned to."""
         node = self.nodes[port.node]
         if port.node == len(self.nodes) - 1 and node.op != "param":
-            self.nodes[port.node] = replace(node, name=self._in_scope(name, node.region))
+            self.nodes[port.node] = replace(node, name=in_scope(name, self.regions, node.region))
 
     def param(self, type: Type, name: str) -> Port:
-        """A new parameter, after those that there are."""
+        """Append a parameter."""
         number = self.add("param", (), (type,), Attrs(index=len(self.params)), name=name, region=0)
         self.params.append(number)
         return Port(number)
@@ -127,16 +131,12 @@ class Builder:
     def type_of(self, operand: Operand) -> Type:
         return operand.type if isinstance(operand, Const) else self.nodes[operand.node].types[operand.index]
 
-    def _in_scope(self, name: str, region: int) -> str:
-        """A name with its region before it; `finish` adds a number where several nodes have it."""
-        return name if region == 0 else f"{self.regions[region].name}/{name}"
-
     # -- regions -------------------------------------------------------------------------------------------
 
     def branch(self, pred: Port) -> tuple[int, int]:
         """Two regions below the current one: where `pred` is true, and where it is false.
 
-        A second branch on the same value stands in the regions of the first: the value alone tells regions apart.
+        A second branch on the same value has the regions of the first: regions are identified by the predicate.
         """
         pred = self.use(pred)
         if self.type_of(pred) != Type(bool_):
@@ -161,7 +161,7 @@ class Builder:
         return port
 
     def use(self, port: Port, region: int | None = None) -> Port:
-        """The port as seen in the current (or the given) region: through a Switch for each branch on the way."""
+        """The port led into the current (or the given) region, through a Switch for each branch on the way."""
         at = self.region if region is None else region
         home = self.home(port)
         path: list[int] = []
@@ -179,13 +179,12 @@ class Builder:
         if not path:
             return found
         origin = self.nodes[port.node]
-        short = origin.name.rsplit("/", 1)[-1]
         while path:
             inner = path.pop()
             pred = self.regions[inner].pred
             assert pred is not None
-            type = self.type_of(found)
-            number = self.add("switch", (pred, found), (type, type), EMPTY, origin.span, f"{short}.if", region=at)
+            types, name = (self.type_of(found),) * 2, f"{origin.short_name}.if"
+            number = self.add("switch", (pred, found), types, EMPTY, origin.span, name, region=at)
             # A Switch has two outputs: the other branch may want the value too.
             then = inner if self.regions[inner].side else inner - 1
             for region_of_side, side in ((then, Port(number, 0)), (then + 1, Port(number, 1))):
@@ -196,13 +195,13 @@ class Builder:
             found, at = self._through[port, inner], inner
         return found
 
-    # -- going back, and the end ---------------------------------------------------------------------------
+    # -- rollback and finish -------------------------------------------------------------------------------
 
     def checkpoint(self) -> Checkpoint:
         return Checkpoint(len(self.nodes), len(self.regions), self.region, len(self.params), self.effect)
 
     def rollback(self, mark: Checkpoint) -> None:
-        """Forget what was written since the checkpoint."""
+        """Undo what was written since the checkpoint."""
         del self.nodes[mark.nodes :], self.regions[mark.regions :], self.params[mark.params :]
         self.region, self.effect = mark.region, mark.effect
         self.lifted = {outer: inner for outer, inner in self.lifted.items() if inner.node < mark.nodes}
@@ -232,7 +231,7 @@ class Builder:
     def finish_with(
         self, kept: set[int], params: Sequence[int], results: Sequence[Port], carried: int
     ) -> FunctionGraph:
-        """The finished graph of these nodes and parameters; a node that was written late stands before its users."""
+        """The finished graph of these nodes and parameters, in topological order."""
         self.is_open = False
         order = [0, *params]
         done = {n for n in range(len(self.nodes)) if n not in kept} | set(order) | set(self.params)
@@ -250,9 +249,9 @@ class Builder:
         return self._graph(order, range(len(self.regions)), params, results, carried)
 
     def extract(self, results: Sequence[Port], fed: Mapping[Port, Port] = NOTHING) -> tuple[FunctionGraph, list[int]]:
-        """The part of a still growing graph that the results need, and the parameters among it.
+        """The part of an unfinished graph that the results need, and its parameters.
 
-        `fed` are values that are handed over instead of computed: the parameters that take their place.
+        `fed`: values that are handed over instead of computed, with the parameters that replace them.
         """
         needed = {0}
         regions = {0}
@@ -286,6 +285,7 @@ class Builder:
         fed: Mapping[Port, Port] = NOTHING,
     ) -> FunctionGraph:
         """These nodes and regions, renumbered."""
+        budget.pay(len(order) % _BATCH)
         place = {old: new for new, old in enumerate(order)}
         region_of = {old: new for new, old in enumerate(kept)}
 

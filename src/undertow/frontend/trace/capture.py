@@ -1,7 +1,7 @@
 """Capture: turns Python functions into graphs, once per signature.
 
 A session captures everything that one outer call needs. A function that is called while it is still being
-captured is recursive; its result annotation says what the call gives. What turns out during a capture
+captured is recursive; its result annotation gives the type of the call. What turns out during a capture
 (values of an enclosing function that it uses, effects, random draws, a dimension that changes at a recursive
 call) is remembered, and the function is captured again with that knowledge.
 """
@@ -38,8 +38,8 @@ from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.ir.names import Names
 from undertow.types import CTL, Type, join
 
-# How many signatures one function may have, and how many of them one inside the other if none is smaller than the
-# one around it: a recursion that enlarges its arguments would never end, and may double them each time.
+# Limits on the signatures of one function, and on how many of them may nest if none is smaller than the one around it:
+# a recursion that enlarges its arguments would never end, and may double them each time.
 _MOST_SPECIALIZATIONS = 64
 _MOST_GROWING = 12
 
@@ -55,8 +55,8 @@ class CaptureSession(Scope):
         super().__init__(context(self), main or MainGraph())
         self.interpreter = StatementInterpreter(self.ctx)
         self.specializations: list[Specialization] = []
-        self.graphs: dict[str, FunctionGraph] = {}  # loops and maps, and functions when done
-        self.differentiated: dict[tuple[int, int], Any] = {}  # what stands behind `ut.jvp` here: see tangents.py
+        self.graphs: dict[str, FunctionGraph] = {}  # loops, maps and finished functions
+        self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
         self._closures: dict[Any, Closure | None] = {}
         self._grafts: dict[Ready, Specialization] = {}
@@ -150,7 +150,7 @@ class CaptureSession(Scope):
         return next(function.types for function in functions if function.name == name)
 
     def _graft(self, definition: Definition, ready: Ready, arguments: Arguments) -> Specialization:
-        """A function that needs no capture: its graphs, under names that are free here."""
+        """Add a function that needs no capture: its graphs, under names that are free here."""
         if ready not in self._grafts:
             for variable, is_written in ready.variables.values():
                 if self.bound(variable) is not variable:
@@ -191,7 +191,7 @@ class CaptureSession(Scope):
             if tuple(both) == function.types:
                 wider = wider or function
             elif function.is_open:
-                # A recursive call has other dimensions: they are known only at run time.
+                # A recursive call has other dimensions: these become known only at run time.
                 raise StartOver(function, types=tuple(both))
         if wider is None and (count >= _MOST_SPECIALIZATIONS or self._grows(definition, arguments)):
             calls = [function.arguments for function in self.specializations if function.definition is definition]
@@ -199,12 +199,12 @@ class CaptureSession(Scope):
         return wider
 
     def _grows(self, definition: Definition, arguments: Arguments) -> bool:
-        """Is this one of a long row of calls inside calls, each with larger arguments than the one before?"""
+        """Is this the end of a long chain of nested calls, each with larger arguments than the one around it?"""
         sizes = [_size(f.arguments) for f in self._open.values() if f.definition is definition][-_MOST_GROWING:]
         return len(sizes) == _MOST_GROWING and [*sizes, _size(arguments)] == sorted([*sizes, _size(arguments)])
 
     def _capture(self, function: Specialization) -> Work:
-        """Write the graph of a function, again where it turns out that more must be known."""
+        """Write the graph of a function; again, if it learns something that it must know from the start."""
         outer, definition, count = self.ctx.builder, function.definition, len(self.specializations)
 
         def attempt() -> Work:
@@ -224,7 +224,7 @@ class CaptureSession(Scope):
             try:
                 args, kwargs = function.arguments.passed(definition.closure.signature, leaves)
                 value = yield definition.body(self, args, kwargs, self._check_of(definition))
-                # A branch that was left before the order token was asked for does not hand it on.
+                # A branch that ended before the order token was first needed does not forward it.
                 is_disordered = "effect" in list(function.hidden)[known:]
                 if len(function.hidden) != known and (function.was_called_open or is_disordered):
                     raise StartOver(function, hidden=function.hidden)
@@ -243,7 +243,7 @@ class CaptureSession(Scope):
     # -- results -------------------------------------------------------------------------------------------
 
     def _check_of(self, definition: Definition) -> Check:
-        """Checks what a `return` gives against the annotation, and converts it; None where there is none."""
+        """The function that checks and converts returned values by the annotation; None if there is none."""
         note = definition.note("return")
         if note is None:
             return None
@@ -268,13 +268,13 @@ class CaptureSession(Scope):
         return check
 
     def result_ports(self, function: Specialization, value: Any) -> list[Port]:
-        """The result as tokens of the graph, checked against the annotation; the function learns what it gives."""
+        """The result as tokens of the graph, checked against the annotation; its types are recorded."""
         definition = function.definition
         note, check = definition.note("return"), self._check_of(definition)
         if check is not None:
             if value is None:
                 self.ctx.span = definition.closure.span
-            value = check(value)  # of a lambda, or the None of a body that has no `return`
+            value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
         ports: list[Port] = []
         types: list[Type] = []
@@ -287,7 +287,7 @@ class CaptureSession(Scope):
 
 
 def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -> CaptureError:
-    """A function is called while it is being captured, inside these, so its result type is not known yet."""
+    """The error of a call, inside others, of a function that is being captured and has no annotated result."""
     names = inside[inside.index(closure.name) :] if closure.name in inside else []
     through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
     if isinstance(closure.node, ast.Lambda):
@@ -306,7 +306,7 @@ def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) 
 
 
 def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
-    """The error for a recursion with arguments of a new type at each call: names the argument and its types."""
+    """The error of a recursion with arguments of a new type at each call: it names the argument and its types."""
     shown: list[list[str]] = []
     for call in calls[:4]:
         rest = iter(call.types)

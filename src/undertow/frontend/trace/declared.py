@@ -3,7 +3,7 @@
 An argument without annotation takes the types of the actual call, sizes included. Where the fields of a dataclass or a
 named tuple are annotated with types, dimensions that these leave open (`ut.i32["n"]`, `ut.f32[None, 3]`) stay open: a
 dataclass that declares `word: ut.i32["n"]` may hold another number of words in every call, and nothing is captured
-again. A class of ours with `__undertow_parts__` declares the same by `__undertow_types__`, which may also say
+again. One of our own classes with `__undertow_parts__` declares them by `__undertow_types__`, which may also contain
 `OPEN_ROWS`.
 
 >>> from dataclasses import make_dataclass
@@ -35,7 +35,7 @@ Declared = Type | OpenRows | None
 
 
 def opened(types: Sequence[Type], structure: Structure) -> list[Type]:
-    """The types of the leaves of a structure, with the dimensions open that the classes in it declare so."""
+    """The types of the leaves of a structure, with dimensions open where its classes declare them so."""
     if not any(token[0] in _CLASSES for token in structure):
         return list(types)
     return [_open(type, note) for type, note in zip(types, declared(structure), strict=True)]
@@ -44,7 +44,7 @@ def opened(types: Sequence[Type], structure: Structure) -> list[Type]:
 def declared(structure: Structure) -> list[Declared]:
     """For each leaf of a structure, the type that the class around it declares, if any."""
     found: list[Declared] = []
-    # What is declared for the values that are still to come, container by container.
+    # The declarations of the values still to come, container by container.
     stack: list[Iterator[Any]] = [iter([None])]
     for token in structure:
         while (note := next(stack[-1], stack)) is stack:
@@ -66,7 +66,7 @@ def _open(type: Type, note: Declared) -> Type:
 
 
 def _notes(token: Token, note: Any) -> Sequence[Any]:
-    """What is declared for each value that a container holds."""
+    """The declarations of the values that a container holds."""
     if token[0] in ("dataclass", "namedtuple"):
         names = token[3] if token[0] == "dataclass" else token[2]._fields
         return [_hints(token[2]).get(name) for name in names]
@@ -81,7 +81,7 @@ def _notes(token: Token, note: Any) -> Sequence[Any]:
 def _hints(kind: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(kind)
-    except Exception:  # names that are not there: such annotations declare nothing
+    except Exception:  # annotations with unknown names declare nothing
         return {}
 
 

@@ -28,17 +28,17 @@ from undertow.frontend.values.traced import context, is_traced
 from undertow.ir.graph import FunctionGraph
 from undertow.types import Type
 
-# Substitutes for variables and captured arrays, by identity: those that a gradient is taken with respect to.
+# Substitutes, by identity, for the variables and captured arrays that a gradient is taken with respect to.
 Binding = dict[int, tuple[Any, Any]]
-# Checks and converts what a function returns; None where nothing is annotated.
+# Checks and converts what a function returns; None if nothing is annotated.
 Check = Callable[[Any], Any] | None
 
 
 class Definition:
-    """A function that the user decorated: its Python, and what its annotations say. Captured when first called."""
+    """A function that the user decorated: its Python and its annotations. Captured when first called."""
 
-    is_checkpoint = False  # is it to be called again for its gradient, instead of keeping what it computed?
-    hands_key_on = False  # does it stand for the one function that it calls, which draws the same random numbers then?
+    is_checkpoint = False  # its gradient calls it again, instead of keeping its forward values
+    hands_key_on = False  # it only wraps one function, which draws from the same random key
 
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
         if not isinstance(function, (FunctionType, Closure)):
@@ -63,30 +63,30 @@ class Definition:
 
     @property
     def short_name(self) -> str:
-        """Its name without the enclosing scopes, which names its calls."""
+        """Its name without the enclosing scopes: the name of its calls."""
         return self.name.rsplit(".", 1)[-1]
 
     def note(self, name: str) -> Annotation | None:
-        """What the annotation of a parameter, or of "return", says."""
+        """The annotation of a parameter, or of "return"."""
         if name not in self._notes:
             written = self.closure.annotations
             self._notes[name] = read(written[name]) if name in written else None
         return self._notes[name]
 
     def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
-        """What a container among its arguments holds."""
+        """The token and contents of a container among its arguments."""
         return tree.children(value)
 
     def ready(self, arguments: Arguments) -> Ready | None:
-        """Graphs for these arguments that need no capture; None where Python is to be captured."""
+        """The graphs for these arguments if they need no capture; None if Python must be captured."""
         return None
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
-        """Write what a call of it does; `check` is for what it returns."""
+        """Write the body of a call; `check` converts what it returns."""
         return session.interpreter.invoke(self.closure, args, kwargs, check)
 
     def sole_specialization(self, session: Session) -> Specialization | None:
-        """The specialization that every call in this session calls; None where that depends on the arguments."""
+        """The one specialization that every call in this session uses; None if that depends on the arguments."""
         return None
 
 
@@ -110,16 +110,16 @@ def _not_a_function(decorated: Any) -> CaptureError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arguments:
-    """Arguments of a call: their leaves, and what the leaves were taken from."""
+    """Arguments of a call: their leaves, and the structures around them."""
 
     leaves: list[Any]  # traced or NumPy values
-    types: tuple[Type, ...]  # as the graph shall see them
+    types: tuple[Type, ...]  # in the graph
     structures: tuple[tree.Structure, ...]  # one per parameter
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
 
     def passed(self, signature: inspect.Signature, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """How a call passes these leaves: by position, and by name."""
+        """The positional and keyword arguments that pass these leaves."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for name, value in zip(self.parameters, tree.unflatten_each(self.structures, leaves), strict=True):
@@ -137,7 +137,7 @@ class Arguments:
 
 @dataclass(slots=True, eq=False)
 class Specialization:
-    """A function at one signature, on its way to a graph."""
+    """A function at one signature: its graph, or what is known of it so far."""
 
     definition: Definition
     name: str
@@ -150,15 +150,15 @@ class Specialization:
     is_open: bool = False
     was_called_open: bool = False
     began: int = 0
-    # What it saw in variables that are older than itself: with other values there it is another function.
+    # The values that it read from variables of enclosing functions: with other values it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
-    binding: Binding | None = None  # what stood for variables and arrays when it was captured
+    binding: Binding | None = None  # substitutes for variables and arrays when it was captured
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
     """Bind and check the arguments of a call."""
     current = context()
-    # A call from outside is told where the function is defined: Python's traceback shows where it was called.
+    # Errors of a call from outside point to the definition: Python's traceback shows the call.
     span = current.span if current is not None else definition.closure.span
     values = bind_arguments(definition.closure, args, kwargs, span)
     leaves: list[Any] = []
@@ -193,7 +193,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
 
 
 def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -> Annotation | None:
-    """The annotation of `*args` and `**kwargs` is that of each of them."""
+    """The annotation of `*args` or `**kwargs`, repeated for each argument."""
     held = tree.children(value)
     if note is None or held is None or parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         return note
@@ -211,7 +211,7 @@ def how_to_return(value: Any, note: Annotation) -> str:
 
 
 def _how_to_structure(value: Any, note: Annotation) -> str:
-    """What to do about an argument of the wrong structure."""
+    """The hint for an argument of the wrong structure."""
     if _is_list_for_array(value, note):
         return "convert it to an array with ut.stack, or change the annotation"
     if value is None or isinstance(value, (str, bytes)):

@@ -1,7 +1,7 @@
 """Definitions made from others: gradients, pullbacks, functions whose forward values are not kept.
 
 Each takes the arguments of the function that it is made from, and writes a call of that function and its gradient
-(pullback.py). What that means is the affair of a pass.
+(pullback.py). A pass, `extend`, turns these into graphs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from undertow.types import said
 
 
 def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]]:
-    """The definition behind what the user calls a function, and the arguments that it is bound to."""
+    """The definition of what the user passes as a function, and the arguments that it is bound to."""
     found = getattr(function, "__undertow_definition__", None)
     if found is not None:
         return found, tuple(getattr(function, "__undertow_bound__", ()))
@@ -59,9 +59,9 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
 
 
 def _definition(function: FunctionType) -> Definition:
-    """The one definition of an undecorated function, kept with it, so that it lives as long."""
+    """The one definition of an undecorated function, stored on the function, so that it lives as long."""
     found: Definition | None = function.__dict__.get("__undertow_plain__")
-    if found is None or found.function is not function:  # functools.wraps copies what is kept with a function
+    if found is None or found.function is not function:  # functools.wraps copies what is stored on a function
         found = function.__dict__["__undertow_plain__"] = Definition(function)
     return found
 
@@ -79,7 +79,7 @@ class Made(Definition):
 
 
 class Wrapped(Made):
-    """A definition made from another one, with its parameters and what is annotated for them."""
+    """A definition made from another one, with the same parameters and annotations."""
 
     @property
     def closure(self) -> Closure:
@@ -93,7 +93,7 @@ class Wrapped(Made):
 
 
 class Checkpointed(Wrapped):
-    """A function whose forward values are not kept for the gradient: it is called again for that."""
+    """A function whose forward values are not kept: its gradient calls it again."""
 
     is_checkpoint = True
 
@@ -108,7 +108,7 @@ class Checkpointed(Wrapped):
 
 
 class Adapted(Made):
-    """A definition made from another one, with parameters of its own; it stands where that one does."""
+    """A definition made from another one, with its own parameters, at the same place in the source."""
 
     hands_key_on = True
     parameters: ClassVar[tuple[str, ...]]
@@ -124,7 +124,7 @@ class Adapted(Made):
 
 
 class Bound(Adapted):
-    """A function in which some variables, or captured arrays, are arguments."""
+    """A function with some of its variables, or captured arrays, turned into arguments."""
 
     parameters = ("values", "args", "kwargs")
 
@@ -204,11 +204,11 @@ class Derived(Wrapped):
             return (answer, aux) if self.has_aux else answer, gradients
         return (gradients, aux) if self.has_aux else gradients
 
-    def _position(self, number: int, given: int) -> int:
-        """Which of the given arguments argnums means by a number."""
-        n = number + (self.skipped if number >= 0 else given)
-        if not self.skipped <= n < given:
-            count = given - self.skipped
+    def _position(self, number: int, positional: int) -> int:
+        """The position of the argument that a number in argnums means."""
+        n = number + (self.skipped if number >= 0 else positional)
+        if not self.skipped <= n < positional:
+            count = positional - self.skipped
             raise CaptureError(
                 f"argnums={number}, but `{self.inner.name}` has {count} positional argument{'s' * (count != 1)}",
                 hint="argnums counts from 0; -1 is the last one",
@@ -216,7 +216,7 @@ class Derived(Wrapped):
         return n
 
     def _refuse_static(self, structure: tree.Structure, number: int) -> None:
-        """Variables, and arguments that are nothing but a text or its kind, have no gradient: say so."""
+        """Refuse arguments that have no gradient: variables, and static ones such as strings."""
         for token in structure:
             value = token[1].value if token[0] == "static" else None
             if isinstance(value, Variable):
@@ -241,7 +241,7 @@ class Derived(Wrapped):
 
 
 class PulledBack(Adapted):
-    """From primals and cotangents to the cotangents of the primals: what `vjp` gives outside a capture."""
+    """From primals and cotangents to the cotangents of the primals: what `vjp` returns outside a capture."""
 
     parameters = ("primals", "cotangents")
 
@@ -255,7 +255,7 @@ class PulledBack(Adapted):
 
 
 def _now(session: Session, target: Any) -> Any:
-    """The value of a variable, or of an array, as a traced value or a constant."""
+    """The current value of a variable, or of an array, as a traced value or a constant."""
     value = session.bound(target)
     if value is not target:
         return value

@@ -1,8 +1,8 @@
 """Adds existing graphs to a library that is being captured.
 
 A `Ready` is a function at one signature with all graphs that it needs. It is made from a library whose main graph
-calls it: usually main only hands its parameters on, and the function behind it is called directly; any other main
-graph becomes a function itself.
+calls it: usually main only hands its parameters on, and the function is called directly; any other main graph becomes
+a function itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from undertow.ir.structure import ENTERS, SOURCES
 from undertow.ir.walk import entered_by, reachable
 from undertow.types import CTL, Type
 
-if TYPE_CHECKING:  # it is written in terms of this file
+if TYPE_CHECKING:  # it imports this file
     from undertow.frontend.trace.library import Captured
 
 
@@ -36,20 +36,22 @@ class Ready:
     callee: str
     hidden: tuple[str, ...]  # further arguments of a call: see Session.write_call
     graphs: Mapping[str, FunctionGraph]
-    # Variables by the name that its graphs know them by, and whether they are written.
+    # Variables by their names in its graphs, and whether they are written.
     variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
-    is_shared: bool = False  # have its graphs names of their own everywhere? Then what two of these share comes once
+    is_shared: bool = (
+        False  # its graphs have globally unique names, so those that two such functions share are added once
+    )
 
     def grafted(
         self, fresh_name: Callable[[str], str], variables: Mapping[str, str]
     ) -> tuple[str, dict[str, FunctionGraph]]:
-        """The name of the function and all graphs, under names that are free where they go."""
+        """The function's name and all its graphs, under names that are free in the library."""
         names = {name: name if self.is_shared else fresh_name(name) for name in self.graphs}
         return names[self.callee], {names[n]: renamed(graph, names, variables) for n, graph in self.graphs.items()}
 
 
 def make_ready(captured: Captured) -> Ready:
-    """The function that a library's main graph calls, or that it is."""
+    """The function that a library's main graph calls, or main itself as a function."""
     library, types, count = captured.library, captured.types, captured.result_count
     main = library.functions[library.main]
     graphs = {name: graph for name, graph in library.functions.items() if name != library.main}
@@ -68,7 +70,7 @@ def make_ready(captured: Captured) -> Ready:
 def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | None:
     """The function that main calls with just its parameters, and the hidden arguments; None if main does more.
 
-    That is an order token, main's start, and a key, the first that is drawn from main's seed.
+    Hidden arguments are an order token (main's start) and a key (the first drawn from main's seed).
     """
     body = [number for number, node in enumerate(main.nodes) if node.op not in SOURCES]
     if not body or main.nodes[body[-1]].op != "call" or main.nodes[body[-1]].controls not in ((), (START,)):
@@ -95,7 +97,7 @@ def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | No
 def renamed(
     graph: FunctionGraph, names: Mapping[str, str], variables: Mapping[str, str] = MappingProxyType({})
 ) -> FunctionGraph:
-    """A graph with other names for itself, for the graphs that it enters, and for variables."""
+    """A graph with new names for itself, for the graphs that it enters, and for variables."""
     name = names[graph.name]
     nodes = []
     for node in graph.nodes:
@@ -109,6 +111,6 @@ def renamed(
 
 
 def with_callees(graphs: Mapping[str, FunctionGraph], root: str) -> dict[str, FunctionGraph]:
-    """A graph and what it enters, directly or through others, as far as that is there."""
+    """A graph and all graphs that it enters, directly or not, as far as they exist."""
     names = reachable([root], lambda name: [entered for entered in entered_by(graphs[name]) if entered in graphs])
     return {name: graphs[name] for name in names}

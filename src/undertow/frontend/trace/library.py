@@ -23,7 +23,7 @@ from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.types import Type
 
-# What Python calls our classes in its own messages, in the user's words.
+# The names of our classes in Python's own messages, and the user's words for them.
 _WORDS = {
     "Traced": "a traced value",
     "TracedRange": "a range of traced length",
@@ -34,7 +34,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Captured:
-    """A library and how to feed it: `types` of the leaves, the structure of the result."""
+    """A library and how to feed it: the `types` of the leaves, the structure of the result."""
 
     library: Library
     types: tuple[Type, ...]
@@ -44,6 +44,7 @@ class Captured:
     needs_seed: bool
     variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
     written: frozenset[str] = frozenset()
+    most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
 
 
 def capture_main(
@@ -87,7 +88,7 @@ def _attempt(
 
 
 def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
-    """The error of a line that raised something while it was captured."""
+    """The error of a line that raised an exception while it was captured."""
     said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
     return CaptureError(
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
@@ -97,11 +98,11 @@ def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:
-    """The graphs that main needs, callers before callees, renumbered: some were captured more than once."""
+    """The graphs that main needs, callers before callees, renamed: some were captured more than once."""
     needed = [main]
     names = {"main": "main"}
     uses = {"main": 1}
-    for graph in needed:  # which grows
+    for graph in needed:  # it grows meanwhile
         for node in graph.nodes:
             name = node.attrs.get("callee", node.attrs.get("body"))
             if isinstance(name, str) and name not in names:
@@ -114,7 +115,7 @@ def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Libr
 
 
 def learn_types(session: CaptureSession, types: tuple[Type, ...]) -> None:
-    """A function turned out to work for arguments of more sizes: let the main graph take them all."""
+    """Widen the types of the main graph to those of a function that turned out to take more sizes."""
     if types != session.main.types:
         raise StartOver(session.main, types=types)
 

@@ -1,9 +1,9 @@
 """Links the graphs of SubGraph blocks: completes calls of functions that were unfinished when they were called.
 
-A block runs once, so a call in it of a SubGraph that is still open cannot know which hidden arguments (design/0003)
-that one will turn out to take. It hands over an order token and a random key, in case they are needed. When the last of
-the SubGraphs that call each other is finished, `link` takes out the tokens and keys that nothing needs, and adds to
-every call the values of enclosing blocks that the callee uses.
+A block runs once, so its call of a SubGraph that is still open cannot know which hidden arguments (design/0003) that
+one will take. It hands over an order token and a random key, in case they are needed. When the last of the SubGraphs
+that call each other is finished, `link` removes the tokens and keys that nothing needs, and adds to every call the
+values of enclosing blocks that the callee uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROVISIONAL = ("effect", "key")  # hidden arguments of a call of an unfinished S
 
 @dataclass(slots=True, eq=False)
 class WrittenBlock:
-    """A SubGraph whose block is over: its function, what was written, the ports of its results."""
+    """A SubGraph whose block has ended: its function, its builder, the ports of its results."""
 
     function: Specialization
     builder: Builder
@@ -46,7 +46,7 @@ class _Body:
     parent: _Body | None = None
     node: int = 0  # the loop or map, in the parent
     children: dict[int, _Body] = field(default_factory=dict)
-    dead: set[Port] = field(default_factory=set)  # hidden values that nothing needs
+    dead: set[Port] = field(default_factory=set)  # hidden values that may be unneeded
 
     def chain(self) -> list[_Body]:
         """From the function inwards to this body."""
@@ -61,13 +61,13 @@ class _Body:
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A function among those that are linked: a SubGraph, or an @ut.function that its block called."""
+    """A function to be linked: a SubGraph, or an @ut.function that its block called."""
 
     function: Specialization
     bodies: list[_Body]  # its own first, then loops and maps, each after its enclosing body
     visible: list[int]
     handed: list[Any]  # hidden arguments of calls, before linking
-    hidden: dict[Any, Port] = field(default_factory=dict)  # what it takes besides, and the parameter
+    hidden: dict[Any, Port] = field(default_factory=dict)  # hidden argument -> its parameter
     owner: Builder | None = None  # of a SubGraph: values of this builder are its own
 
     @property
@@ -80,7 +80,7 @@ class _Member:
 
 
 def link(blocks: Sequence[WrittenBlock]) -> None:
-    """Finish the graphs of SubGraphs that call each other; their functions get the hidden arguments that they have."""
+    """Finish the graphs of SubGraphs that call each other, and record the hidden arguments of their functions."""
     members = _gather(blocks)
     _lift(members)
     acting = _with_callers(members, {name for name, member in members.items() if _acts(member, members)})
@@ -113,7 +113,7 @@ def callee_of(node: Node) -> str:
 
 
 def called_by(block: WrittenBlock) -> set[str]:
-    """The functions that a block calls: itself, in loops and maps, and through the @ut.functions that it calls."""
+    """The functions that a block calls: directly, in loops and maps, and through the @ut.functions that it calls."""
     functions = {function.name for function in block.session.specializations}
     callees: set[str] = set()
     worklist: list[Sequence[Node]] = [block.builder.nodes]
@@ -128,7 +128,7 @@ def called_by(block: WrittenBlock) -> set[str]:
     return callees
 
 
-# -- what there is -----------------------------------------------------------------------------------------
+# -- members and bodies ------------------------------------------------------------------------------------
 
 
 def _gather(blocks: Sequence[WrittenBlock]) -> dict[str, _Member]:
@@ -141,7 +141,7 @@ def _gather(blocks: Sequence[WrittenBlock]) -> dict[str, _Member]:
         member.hidden.update(builder.lifted)
         assert builder.entry_effect is not None
         member.hidden["effect"] = builder.entry_effect
-        # A function that others draw through takes a key, whether it draws itself or not.
+        # A function that passes a key to others takes one, whether it draws itself or not.
         member.hidden["key"] = builder.key or builder.param(Type(i64), "key")
         members[block.function.name] = member
     worklist = list(members.values())
@@ -167,7 +167,7 @@ def _of_function(function: Specialization, session: CaptureSession) -> _Member:
 
 def _bodies(builder: Builder, results: list[Port], session: CaptureSession) -> list[_Body]:
     bodies = [_Body(builder, results, 0, session)]
-    for body in bodies:  # which grows
+    for body in bodies:  # it grows meanwhile
         for number, node in body.nodes("loop", "map"):
             graph = session.graphs[callee_of(node)]
             inner = _Body(Builder.reopened(graph), list(graph.results), graph.carried, session, body, number)
@@ -187,7 +187,7 @@ def _group_calls(member: _Member, members: dict[str, _Member]) -> Iterator[tuple
 
 
 def _lift(members: dict[str, _Member]) -> None:
-    """Who calls a function that uses a value of an enclosing block uses it too."""
+    """Lift values of enclosing blocks: a caller of a function that uses one uses it, too."""
     calls = {name: [callee for _, _, callee in _group_calls(member, members)] for name, member in members.items()}
     is_growing = True
     while is_growing:
@@ -234,7 +234,7 @@ def _call_inputs(member: _Member, members: dict[str, _Member]) -> dict[_Body, di
 
 
 def _first_use(member: _Member, members: dict[str, _Member], what: Any, param: Port) -> int:
-    """When it turned out that a SubGraph takes this: hidden parameters come in that order, as in captured functions."""
+    """The node where a SubGraph first needs a hidden parameter: they are ordered by that, as in captured functions."""
     body = member.bodies[0]
     if what == "effect":
         acting = [n for n, node in enumerate(body.builder.nodes) if _is_action(node, body, members)]
@@ -253,7 +253,7 @@ _STRUCTURE = (*SOURCES, "switch", "merge", "loop", "map")
 
 
 def _is_order(port: Operand, builder: Builder) -> bool:
-    """An order token, and not the pivot of a region?"""
+    """Is it an order token, and not the pivot of a region?"""
     return isinstance(port, Port) and builder.type_of(port) == CTL and builder.origin(port) != START
 
 
@@ -264,7 +264,7 @@ def _is_action(node: Node, body: _Body, members: dict[str, _Member]) -> bool:
 
 
 def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
-    """These functions, and those that call them, directly or through others."""
+    """These functions and their callers, direct and indirect."""
     callers: dict[str, set[str]] = {name: set() for name in members}
     for name, member in members.items():
         for _, _, callee in _group_calls(member, members):
@@ -278,7 +278,7 @@ def _with_callers(members: dict[str, _Member], names: set[str]) -> set[str]:
 
 
 def _acts(member: _Member, members: dict[str, _Member]) -> bool:
-    """Does this function itself act on the world? Marks its order tokens."""
+    """Does this function itself act on the world? Marks its order tokens as dead."""
     acts = False
     for body in member.bodies:
         for number, node in enumerate(body.builder.nodes):
@@ -289,7 +289,7 @@ def _acts(member: _Member, members: dict[str, _Member]) -> bool:
 
 
 def _draws(member: _Member, members: dict[str, _Member]) -> bool:
-    """Does this function itself draw random numbers? Marks its keys, and what counts iterations and lanes for them."""
+    """Does this function itself draw random numbers? Marks its keys, and their loop and lane counters, as dead."""
     draws = False
     if "key" in member.hidden:
         member.bodies[0].dead.add(member.hidden["key"])
@@ -313,7 +313,7 @@ def _draws(member: _Member, members: dict[str, _Member]) -> bool:
 
 
 def _passed_by(body: _Body, calls: Iterable[int], members: dict[str, _Member]) -> dict[Port, Operand]:
-    """Order tokens that come out of calls which turn out not to act: what went in takes their place."""
+    """Order tokens from calls that turn out not to act -> the tokens that went in, which replace them."""
     passed: dict[Port, Operand] = {}
     for number in calls:
         node = body.builder.nodes[number]
@@ -333,7 +333,7 @@ def _passed_by(body: _Body, calls: Iterable[int], members: dict[str, _Member]) -
 def _finished(
     body: _Body, member: _Member, calls: dict[int, tuple[Operand, ...]], members: dict[str, _Member]
 ) -> FunctionGraph:
-    """The graph of a body, without what is dead and what only that needed."""
+    """The graph of a body, without dead values and what only they needed."""
     builder = body.builder
     used = Counter(_needs(builder.nodes, body.results, builder))
     passed = _passed_by(body, calls, members)
@@ -351,11 +351,11 @@ def _finished(
             inputs = tuple(inputs[i] for i in kept)
             if node.op == "loop":
                 dead |= {i for i in range(inner.carried) if i not in kept}
-        if len(dead) < len(node.types):  # hidden outputs come last: those that stay keep their numbers
+        if len(dead) < len(node.types):  # hidden outputs come last, so the others keep their numbers
             types = tuple(t for index, t in enumerate(node.types) if index not in dead)
             controls = tuple(port for port in map(seen, node.controls) if port not in body.dead)
             if node.op in ("call", "loop", "map") and not controls and not any(isinstance(i, Port) for i in inputs):
-                controls = (builder.use(START, node.region),)  # a hidden argument has triggered it so far
+                controls = (builder.use(START, node.region),)  # only hidden arguments triggered it
             builder.nodes[number] = replace(node, inputs=tuple(map(seen, inputs)), types=types, controls=controls)
     nodes = builder.nodes
     gone = {number for number, node in enumerate(nodes) if node.types and _is_dead(number, node, body)}
@@ -370,7 +370,7 @@ def _finished(
     else:
         results = [port for port in map(seen, body.results) if port not in body.dead]
     carried = sum(Port(param) not in body.dead for param in builder.params[: body.carried])
-    # What was needed, and now is not, goes too.
+    # Nodes that only removed nodes needed are removed, too.
     left = Counter(_needs([node for number, node in enumerate(nodes) if number not in gone], results, builder))
     worklist = list(used)
     while worklist:
@@ -390,7 +390,7 @@ def _is_dead(number: int, node: Node, body: _Body) -> bool:
 
 
 def _needs(nodes: Sequence[Node], results: Sequence[Port], builder: Builder) -> Iterator[int]:
-    """The nodes that these nodes, the results and the branches need, as often as they do."""
+    """How often each node is needed by these nodes, the results and the branches."""
     for node in nodes:
         yield from (port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port))
     yield from (port.node for port in results)

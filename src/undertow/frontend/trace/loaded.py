@@ -1,7 +1,7 @@
 """A definition without Python source: its graphs are given, and its arguments must have the types of one of them.
 
-Containers match by what they are, not by where their class comes from: a dataclass or namedtuple fits one that was
-saved if its name and its fields are the same.
+Containers match by name, not by identity of their class: a dataclass or namedtuple fits a saved one if its name and
+its fields are the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from undertow.frontend.values.traced import context
 
 
 class LostDefault:
-    """Stands for the default of a parameter that was no plain data, so that no file could hold it."""
+    """Stands for a default that could not be saved, since it was not plain data."""
 
     def __repr__(self) -> str:
         return "<a default that was not saved>"
@@ -38,11 +38,11 @@ class ReadyDefinition(Definition):
         super().__init__(source)
         self._notes = dict(notes)
         self.signatures = tuple(signatures)
-        self._classes = {_looks(cls): cls for cls in reversed(classes)}  # of two that look alike, the first
+        self._classes = {_looks(cls): cls for cls in reversed(classes)}  # of two with the same look, the first
         self._classes_here = frozenset(classes)
 
     def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
-        """What a container holds; one that looks like a saved class counts as of that class."""
+        """The token and contents of a container; one that looks like a saved class counts as that class."""
         found = tree.children(value)
         if found is None or found[0][0] not in ("dataclass", "namedtuple"):
             return found
@@ -92,7 +92,7 @@ def _looks(cls: type) -> tuple[str, str, tuple[str, ...]]:
 
 
 def show_arguments(structures: Sequence[tree.Structure], types: Sequence[Any], names: Sequence[str]) -> str:
-    """Arguments as messages name them: `(params: dict of 'W', 'b'; f32[3,3]; f32[3], n: i64)`."""
+    """Arguments for messages: `(params: dict of 'W', 'b'; f32[3,3]; f32[3], n: i64)`."""
     parts: list[str] = []
     rest = iter(types)
     for name, structure in zip(names, structures, strict=True):

@@ -1,6 +1,6 @@
 """Gradients of calls: a `gradient` node beside the call turns cotangents of its results into those of its arguments.
 
-The gradient stands where the call does, so a call has one; a second one takes a call of its own.
+The gradient stands beside the call, and a call has only one; a second gradient needs its own call.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class DifferentiableCall:
                 )
 
     def gradient(self, cotangents: dict[int, Operand], wanted: Sequence[int], sparse_rows: bool = False) -> list[Any]:
-        """Write the gradient: cotangents by result, a cotangent for each of these arguments.
+        """Write the gradient: from cotangents by result to a cotangent for each of these arguments.
 
-        With `sparse_rows`, that of an argument which is only looked up by rows is IndexedRows.
+        With `sparse_rows`, the cotangent of an argument that is only looked up by rows is IndexedRows.
         """
         builder = self.builder
         call = builder.nodes[self.number]
@@ -80,7 +80,7 @@ class DifferentiableCall:
 
 
 def write_call(session: Session, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
-    """Write a call that a gradient can be taken of."""
+    """Write a call that can be differentiated."""
     arguments = take_arguments(definition, args, kwargs)
     value = yield session.call(definition, args, kwargs)
     leaves, _ = tree.flatten(value, is_traced)
@@ -98,7 +98,7 @@ def write_call(session: Session, definition: Definition, args: Sequence[Any], kw
 
 
 def scalar_of(value: Any, name: str) -> Traced:
-    """The one float that is to be differentiated."""
+    """The single float to differentiate."""
     if not isinstance(value, Traced):
         raise TypeMismatch(
             f"`{name}` returns {describe(value)}, but a gradient is taken of a single number",
@@ -119,7 +119,7 @@ def scalar_of(value: Any, name: str) -> Traced:
 
 @dataclass(slots=True, eq=False)
 class Pullback:
-    """What `vjp` gives beside the value, inside a capture: cotangents of the results to those of the arguments."""
+    """What `vjp` returns beside the value, inside a capture: from cotangents of results to those of arguments."""
 
     call: DifferentiableCall
     skipped: int  # arguments that a method is bound to
@@ -129,7 +129,7 @@ class Pullback:
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         call, session = self.call, self.call.session
         is_there = session.ctx.builder is call.builder and call.builder.region == call.region
-        if self.is_used or not is_there:  # a call has one gradient, where it stands
+        if self.is_used or not is_there:  # a call has one gradient, in its own region
             call = drive(write_call(session, call.definition, call.args, call.kwargs))
         self.is_used = True
         return pull_back(call, cotangents)[self.skipped :]

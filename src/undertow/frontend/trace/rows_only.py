@@ -1,7 +1,7 @@
 """Finds parameters that are only looked up by rows, in a function and everything it enters.
 
-Of those the gradient can be given as rows. The structure of a result is known when it is captured, so this is asked of
-the graphs as they were captured.
+Their gradients can be IndexedRows. The structure of a result must be known at capture, so this analysis runs on graphs
+as they are captured.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _Place = tuple[str, int]  # a graph, and which parameter of it
 
 
 def only_rows(graphs: Mapping[str, FunctionGraph], root: str) -> frozenset[int]:
-    """The parameters of the graph `root` that are only looked up by rows; none as long as it is not finished."""
+    """The parameters of the graph `root` that are only looked up by rows; none while it is unfinished."""
     if root not in graphs:
         return frozenset()
     known = with_callees(graphs, root)
     comes_from: dict[_Place, list[_Place]] = {}
-    todo: list[_Place] = []  # those that have another use
+    todo: list[_Place] = []  # those with another use
     for name, graph in known.items():
         todo += [(name, index) for index, param in enumerate(graph.params) if not graph.nodes[param].types[0].shape]
         for index, node, at in _uses(graph):
             inner = known.get(node.attrs.text(ENTERS[node.op])) if node is not None and node.op in ENTERS else None
-            if inner is not None and at >= inner.carried:  # what is carried or mapped changes
+            if inner is not None and at >= inner.carried:  # carried and mapped values are other values inside
                 comes_from.setdefault((inner.name, at), []).append((name, index))
             elif node is None or not _is_look_up(node, at):
                 todo.append((name, index))
@@ -40,7 +40,7 @@ def only_rows(graphs: Mapping[str, FunctionGraph], root: str) -> frozenset[int]:
 
 
 def _uses(graph: FunctionGraph) -> Iterator[tuple[int, Node | None, int]]:
-    """The uses of parameters: which one, the node that uses it, and as which operand of that; no node: as a result."""
+    """The uses of parameters: (parameter, node, operand index); the node is None for a use as a result."""
     origins: dict[Operand, int] = {Port(param): index for index, param in enumerate(graph.params)}
     for number, node in enumerate(graph.nodes):
         for at, operand in enumerate(node.inputs):
@@ -49,7 +49,7 @@ def _uses(graph: FunctionGraph) -> Iterator[tuple[int, Node | None, int]]:
             elif operand in origins:
                 yield origins[operand], node, at
         if node.op in LINKED:
-            # A call that has a gradient itself passes nothing on: cotangents come back for its arguments.
+            # A call with a gradient counts as another use: cotangents of its arguments come back here.
             link = node.inputs[0]
             assert isinstance(link, Port)
             yield from ((origins[x], node, 0) for x in graph.nodes[link.node].inputs if x in origins)

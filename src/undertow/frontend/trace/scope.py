@@ -1,8 +1,8 @@
 """Closure conversion: hidden parameters for the outer values and variables that a graph uses.
 
-Hidden parameters (docs/design/0003-hidden-parameters.md) are what a graph takes besides its arguments: values of
-enclosing graphs, an order token if it acts on the world, a key if it draws random numbers. They turn up while the graph
-is written.
+Hidden parameters (docs/design/0003-hidden-parameters.md) are those that a graph takes besides its arguments: values of
+enclosing graphs, an order token if it acts on the world, a key if it draws random numbers. They are found while the
+graph is written.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ Outer = tuple[Builder, Port]  # a value of an enclosing graph
 
 def name_of(outer: Outer) -> str:
     """What a value is called in its graph."""
-    return outer[0].nodes[outer[1].node].name.rsplit("/", 1)[-1]
+    return outer[0].nodes[outer[1].node].short_name
 
 
 @dataclass(slots=True, eq=False)
 class MainGraph:
-    """What is known of a program before it is captured."""
+    """What must be known of a program before it is captured."""
 
     types: tuple[Type, ...] = ()  # of the arguments
-    assigned: frozenset[Any] = frozenset()  # variables that it assigns: their reads stand in program order
+    assigned: frozenset[Any] = frozenset()  # variables that it assigns: their reads must be in program order
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Are two leaves one value?"""
+    """Are two leaves the same value?"""
     if isinstance(a, Traced) and isinstance(b, Traced):
         return a.builder is b.builder and a.port == b.port
     return a is b or is_static_equal(a, b)
 
 
 class Scope:
-    """The part of a `Session` that says what is visible where a node is written."""
+    """The part of a `Session` that decides what is visible where a node is written."""
 
     def __init__(self, ctx: Context, main: MainGraph) -> None:
         self.ctx = ctx
         self.main = main
-        self.variables: dict[Any, str] = {}  # those that are used, with the names that the graphs know them by
+        self.variables: dict[Any, str] = {}  # variable in use -> its name in the graphs
         self.binding: Binding | None = None
-        self._open: dict[Builder, Specialization] = {}  # those that are being captured, outermost first
+        self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
 
     # -- hidden parameters ---------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Scope:
                 function.readings.setdefault((env, name), seen)
 
     def _sees_the_same(self, function: Specialization) -> bool:
-        """Would the body read now what it read when it was captured?"""
+        """Would the body read the same values now as when it was captured?"""
         for (env, name), (leaves, structure) in function.readings.items():
             now, structure_now = tree.flatten(force(env.vars.get(name), self.ctx), is_traced)
             if structure_now != structure or not all(map(_is_same, leaves, now)):
@@ -145,7 +145,7 @@ class Scope:
         return value if bound is None else bound[1]
 
     def seen(self, value: Any) -> Any:
-        """A variable is itself, and asks what it is bound to when read."""
+        """The value itself: a variable looks up its substitute when it is read."""
         return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
 
     def seen_inside(self, value: Any) -> Any:

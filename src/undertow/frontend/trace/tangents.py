@@ -1,7 +1,7 @@
-"""The capture of `ut.jvp`: a call of a function that is written with the tangents of its arguments, as a tangent node.
+"""The capture of `ut.jvp`: a call with the tangents of its arguments, written as a tangent node.
 
-What is differentiated is a function of the library. Plain Python becomes one, under the name that it has: what it does
-is captured inline in there.
+Only a function of the library can be differentiated, so plain Python becomes one, under its own name, with its body
+captured inline.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HOW = "write ut.jvp(f, (x, y), (dx, dy)): a tangent for each argument, None whe
 
 
 def definition_of(function: Any, count: int, span: Span | None) -> tuple[Definition, tuple[Any, ...]]:
-    """What is captured when a function is called with so many arguments, and arguments that it has already."""
+    """The definition to capture for a call with `count` arguments, and the arguments that the function is bound to."""
     definition = getattr(function, "__undertow_definition__", None)
     if definition is not None:
         return definition, getattr(function, "__undertow_bound__", ())
@@ -50,9 +50,9 @@ def definition_of(function: Any, count: int, span: Span | None) -> tuple[Definit
 
 
 def _applied(function: Any, count: int, span: Span | None) -> Closure:
-    """`lambda x, y: function(x, y)`, as if it stood where the function is defined."""
+    """`lambda x, y: function(x, y)`, as if written where the function is defined."""
     own = function if isinstance(function, Closure) else None
-    if inspect.isfunction(function):  # without source it is called, and must do with traced values
+    if inspect.isfunction(function):  # without source it is simply called, on traced values
         own = library_closure(function)
     place = (own.span if own is not None else span) or Span("<ut.jvp>", 1)
     known = "" if own is None else own.name
@@ -68,7 +68,7 @@ def _applied(function: Any, count: int, span: Span | None) -> Closure:
 
 
 def _parameters(signature: inspect.Signature | None, count: int) -> list[str]:
-    """Names for so many arguments: those of the function where it has them."""
+    """Names for `count` arguments: the function's own, as far as it has them."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [] if signature is None else [n for n, p in signature.parameters.items() if p.kind in kinds]
     return [names[k] if k < len(names) else f"x{k}" for k in range(count)]
@@ -90,7 +90,7 @@ def checked(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ..
 def match_tangents(
     definition: Definition, arguments: Arguments, bound: int, tangents: Sequence[Any], span: Span | None
 ) -> dict[int, Any]:
-    """The tangents of leaves that have one, as values of their types; a None covers everything below it."""
+    """The tangents of the leaves that have one, as values of their types; a None covers everything below it."""
     taken = definition.closure.signature.bind(*[None] * bound, *tangents).arguments
     matched: dict[int, Any] = {}
     number = 0
@@ -174,10 +174,10 @@ def write_jvp(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], 
 
 
 def _definition_in(session: Session, function: Any, count: int, span: Span | None) -> Any:
-    """The definition of a function, the same one whenever a session differentiates it."""
+    """The definition of a function, one for each session that differentiates it."""
     key = id(function), count
     if key not in session.differentiated:
-        # The function is held, so that its number stays its own.
+        # The entry holds the function, so that its id stays unique.
         session.differentiated[key] = function, definition_of(function, count, span)
     return session.differentiated[key][1]
 
@@ -208,7 +208,7 @@ def capture_jvp(definition: Definition, arguments: Arguments, tangents: dict[int
 
 
 def with_tangents(arguments: Arguments, tangents: dict[int, Any]) -> Arguments:
-    """What main is fed with: the arguments, then the tangents."""
+    """The inputs of main: the arguments, then the tangents."""
     return replace(
         arguments,
         leaves=[*arguments.leaves, *tangents.values()],

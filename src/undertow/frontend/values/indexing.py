@@ -1,7 +1,7 @@
 """`x[key]` as in NumPy, where the key may hold traced values.
 
 Integers and bounds of slices may be static or traced; there may be one array of integers (which takes rows), None
-(a new axis) and an Ellipsis. A single element is read before slices are cut, and new axes come last.
+(a new axis) and an Ellipsis. Single indices are applied before slices, and new axes are added last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
 class _Item:
     """One part of a key: what it does to the next axis of the array."""
 
-    kind: str  # "index" (the axis goes away), "slice", "take" or "new" (an axis that is not there)
+    kind: str  # "index" (removes the axis), "slice", "take" or "new" (adds an axis)
     value: Any = None
 
 
@@ -43,7 +43,7 @@ def getitem(x: Any, key: Any) -> Any:
             new_axes.append(axis)
             axis += 1
             continue
-        # Axes in front that are still to be made are not counted by what is there now.
+        # New axes in front do not exist yet, so they do not count.
         at = axis - len(new_axes)
         if item.kind == "take":
             check_static_indices(item.value, type_of(value).shape[at], at)
@@ -58,7 +58,7 @@ def getitem(x: Any, key: Any) -> Any:
 
 
 def _items(key: Any, rank: int, shown: str) -> list[_Item]:
-    """The parts of a key, one for each axis, the Ellipsis written out."""
+    """The parts of a key, one for each axis, with the Ellipsis expanded."""
     parts = list(key) if isinstance(key, tuple) else [key]
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     used = sum(1 for part in parts if part is not None and part is not Ellipsis)
@@ -120,7 +120,7 @@ def _item(part: Any) -> _Item:
 
 
 def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:
-    """Take away the axes that have a single index; what is left of the key."""
+    """Apply the single indices, which remove their axes; also the rest of the key."""
     axes: list[int] = []
     indices: list[Any] = []
     axis = 0
@@ -142,7 +142,7 @@ def _is_static(part: slice) -> bool:
 
 
 def _cut_static(value: Any, items: list[_Item]) -> Any:
-    """All slices with static bounds, in one node."""
+    """Apply all slices with static bounds, in one node."""
     parts = [item.value for item in items if item.kind != "new"]
     cuts = [part if isinstance(part, slice) and _is_static(part) else slice(None) for part in parts]
     bounds = [

@@ -10,12 +10,13 @@ from undertow.errors import Span, TypeMismatch, brief
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Context, Traced, constant
 from undertow.frontend.values.tree import flatten, show
+from undertow.ir.exact import exact
 from undertow.ir.graph import Const, Port
 from undertow.types import DType, Type, i32, said, type_of, weak_dtype
 
 
 class Absent:
-    """Stands for the value of a side that never comes to the join; a zero is merged in its place."""
+    """Stands for the value of a side that never reaches the join; a zero is merged in its place."""
 
 
 ABSENT = Absent()
@@ -31,12 +32,12 @@ def leaf_type(value: Any, dtype: DType | None = None) -> Type:
 
 
 def zero(type: Type) -> Any:
-    """A value of a type where nobody looks at it: what only the run knows of its shape is 0."""
+    """A placeholder of a type, whose value is never used: dimensions known only at run time are 0."""
     return np.zeros([d if isinstance(d, int) else 0 for d in type.shape], type.dtype.numpy)[()]
 
 
 def describe(value: Any) -> str:
-    """What a value is, for messages: its type, the number itself where it is known, or its structure."""
+    """A value in words, for messages: its type, the number itself if it is known, or its structure."""
     leaves, structure = flatten(value, lambda v: isinstance(v, (Traced, Absent)))
     if value is None:
         return "nothing (None)"
@@ -49,11 +50,11 @@ def describe(value: Any) -> str:
 def is_static_equal(a: Any, b: Any) -> bool:
     """Are both the same Python constant?"""
     plain = (bool, int, float, str, bytes, type(None))
-    return type(a) is type(b) and isinstance(a, plain) and (a == b)
+    return isinstance(a, plain) and isinstance(b, plain) and exact(a) == exact(b)
 
 
 def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -> Port:
-    """A leaf as a token of a region of the graph that is being written."""
+    """A leaf as a token of a region of the current graph."""
     builder = ctx.open_builder
     before = builder.region
     builder.region = region
@@ -70,7 +71,7 @@ def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -
 
 
 def check_range(value: int, dtype: DType, what: str = "", span: Span | None = None) -> None:
-    """Does a Python integer fit the dtype that it takes?"""
+    """Raise an error if a Python integer does not fit the dtype that it takes."""
     bounds = np.iinfo(np.int32 if dtype == i32 else np.int64)
     if not bounds.min <= value <= bounds.max:
         raise TypeMismatch(

@@ -29,14 +29,14 @@ def type_of(value: Any) -> Type:
 
 
 def convert(value: Any, dtype: DType) -> Any:
-    """An operand of that dtype."""
+    """An operand converted to a dtype."""
     if type_of(value).dtype == dtype:
         return value
     return emit("cast", [value], dtype=dtype.name)[0]
 
 
 def number(value: Any, dtype: DType) -> Any:
-    """A Python number as a NumPy scalar of that dtype."""
+    """A Python number as a NumPy scalar of a dtype."""
     try:
         with np.errstate(all="ignore"):  # 1e300 is inf as f32, silently, as in arithmetic
             return dtype.numpy.type(value)
@@ -46,7 +46,7 @@ def number(value: Any, dtype: DType) -> Any:
 
 
 def as_operand(value: Any, dtype: DType | None = None) -> Any:
-    """A traced value as it is; anything else that makes sense as a NumPy value; converted to a dtype if given."""
+    """A traced value as it is, anything else as a NumPy value; converted to a dtype if one is given."""
     value = read(value)
     if is_weak(value):
         value = number(value, weak_dtype(value, dtype))
@@ -74,17 +74,17 @@ def _stacked(value: Any, dtype: DType) -> Any:
 
 
 def common_dtype(values: Sequence[Any]) -> DType:
-    """The dtype that Python numbers and operands have together."""
+    """The dtype that Python numbers and operands promote to."""
     strong = [type_of(v).dtype for v in values if not is_weak(v)]
-    found: DType | None = None
+    common: DType | None = None
     for dtype in strong:
-        found = dtype if found is None else promote(found, dtype)
+        common = dtype if common is None else promote(common, dtype)
     for value in values:
         if is_weak(value):
-            taken = weak_dtype(value, found)
-            found = taken if found is None else promote(found, taken)
-    assert found is not None, "at least one value"
-    return found
+            taken = weak_dtype(value, common)
+            common = taken if common is None else promote(common, taken)
+    assert common is not None, "at least one value"
+    return common
 
 
 def _prepared(values: Sequence[Any]) -> list[Any]:
@@ -98,7 +98,7 @@ def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any
 
 
 def same_dtype(*values: Any) -> list[Any]:
-    """Operands of one dtype, whatever it is."""
+    """Operands of one common dtype."""
     return _to_one(values, lambda dtype: dtype)
 
 
@@ -108,7 +108,7 @@ def numbers(*values: Any) -> list[Any]:
 
 
 def floats(*values: Any) -> list[Any]:
-    """Operands of one float dtype: f64 where there was none."""
+    """Operands of one float dtype: f64 if none is a float."""
     return _to_one(values, lambda dtype: dtype if dtype.kind == "float" else f64)
 
 
@@ -135,7 +135,7 @@ def integers(value: Any, what: str) -> Any:
 
 
 def result_dtype(dtype: object, default: DType) -> DType:
-    """The dtype that a user asked for, or the default."""
+    """The dtype that the user asked for, or the default."""
     return default if dtype is None else dtype_of(dtype)
 
 
@@ -143,7 +143,7 @@ def result_dtype(dtype: object, default: DType) -> DType:
 
 
 def static_int(value: Any, what: str) -> int:
-    """A number that must be known at capture."""
+    """An integer that must be known at capture."""
     if isinstance(value, (Traced, bool, np.bool_)):
         raise TypeMismatch(
             f"{what} must be a Python integer, not {brief(value)}", hint="it must be known at capture time"

@@ -1,7 +1,7 @@
 """Sparse rows: an array that is zero except in some rows, such as the gradient of a row lookup.
 
-It is a container of two values, the numbers of the rows and the rows, that knows the shape of the whole. So it goes
-into captured functions and comes out of them, and may hold traced values.
+It is a container of two values, the indices of the rows and the rows, that knows the shape of the whole. So captured
+functions can take and return it, and it may hold traced values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.tree import Token
 from undertow.types import DType, Type, dtype_of, i64, show_shape
 
-_BEFORE = np.full(1, np.iinfo(np.int64).min)  # no row has this number, and it comes before all that have
+_BEFORE = np.full(1, np.iinfo(np.int64).min)  # sorts before the index of any row
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -146,7 +146,7 @@ class IndexedRows:
         """
         count, given, rows = _flat(self)
         given, length = convert(given, i64), self.shape[0]
-        # An index that is out of range stays what it is, for the error that will name it.
+        # An index out of range is left unchanged, for the error that will name it.
         is_from_end = plain.logical_and(plain.less(given, 0), plain.greater_equal(given, plain.negative(length)))
         numbers = plain.where(is_from_end, plain.add(given, length), given)
         if isinstance(count, int) and count <= 1:
@@ -155,7 +155,7 @@ class IndexedRows:
         ordered = arrays.take(numbers, order)
         after = arrays.concat([_BEFORE, ordered])
         is_new = convert(plain.not_equal(ordered, after[:count]), i64)
-        which = plain.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among those that are left
+        which = plain.subtract(reduce.cumulative_sum(is_new), 1)  # the place of each among the distinct indices
         left = reduce.sum(is_new)
         first = plain.multiply(ordered, is_new)
         found = arrays.scatter_add(zeros((count,), dtype=i64), which, first)
@@ -213,9 +213,9 @@ def token_of(known: tuple[int | None, ...]) -> Token:
 
 
 def all_dense(value: Any) -> Any:
-    """A value with whole arrays for the sparse rows that it holds.
+    """A value with whole arrays in place of the sparse rows that it holds.
 
-    That is what lanes give: how many rows there are differs from lane to lane, and rows of several arrays are not
+    Lanes give whole arrays: the number of rows differs from lane to lane, and the rows of several arrays are not the
     sparse rows of one.
     """
     leaves, structure = tree.flatten(value, lambda v: isinstance(v, (Traced, IndexedRows)))
@@ -250,7 +250,7 @@ def _checked_shape(shape: Any) -> tuple[Any, ...]:
 
 
 def _flat(some: IndexedRows) -> tuple[Any, Any, Any]:
-    """How many rows are given, their indices in a vector, and they along one axis."""
+    """The number of rows, their indices as a vector, and the rows along one axis."""
     lengths = dims(some.indices)
     if len(lengths) == 1:
         return lengths[0], some.indices, some.rows

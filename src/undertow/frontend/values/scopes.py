@@ -12,7 +12,7 @@ from undertow.ir.graph import Port
 
 
 class _Scope:
-    """A `with` block that changes the builder, and undoes that at its end; without a capture it does nothing."""
+    """A `with` block that changes the builder until it ends; outside a capture it does nothing."""
 
     __undertow_capture__ = True  # may stand in a captured function
 
@@ -55,8 +55,8 @@ class control_dependencies(_Scope):
             return
         current = context()
         assert current is not None
-        found = [current.session.resolve(value) for value in self._values if isinstance(value, Traced)]
-        builder.controls = tuple(dict.fromkeys((*builder.controls, *found)))
+        ports = [current.session.resolve(value) for value in self._values if isinstance(value, Traced)]
+        builder.controls = tuple(dict.fromkeys((*builder.controls, *ports)))
 
 
 class device(_Scope):

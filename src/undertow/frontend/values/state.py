@@ -6,17 +6,15 @@ succeeds. Outside a capture they happen at once.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions.array import check_static_indices, take
 from undertow.frontend.syntax.annotations import as_array, convert
+from undertow.frontend.values import transaction as cells
 from undertow.frontend.values.operands import as_operand, integers, is_weak
 from undertow.frontend.values.traced import Context, Traced, constant, context, read, write
 from undertow.ir.graph import Attrs
@@ -24,8 +22,8 @@ from undertow.ops.op import find
 from undertow.ops.state import Own
 from undertow.types import Shape, Type, dtype_of, type_of
 
-_COMMITS = threading.Lock()  # held while values are copied in or out: nobody sees half of a commit
-_NUMBERS = itertools.count()
+_Class = TypeVar("_Class")
+_Result = TypeVar("_Result")
 
 
 def _setter(name: str, how: str, sentence: str) -> Callable[[Variable, Any], Any]:
@@ -38,6 +36,20 @@ def _setter(name: str, how: str, sentence: str) -> Callable[[Variable, Any], Any
     return assign
 
 
+def acts_as_its_value(variable: type[_Class]) -> type[_Class]:
+    """Whatever is done with a variable of this class is done with its value now."""
+    binary = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+    others = "lt le gt ge eq ne getitem neg pos abs invert bool int float index len iter"
+
+    def forward(name: str) -> Callable[..., Any]:
+        return lambda self, *others: getattr(read(self), name)(*map(read, others))
+
+    for name in [*binary.split(), *(f"r{name}" for name in binary.split()), *others.split()]:
+        setattr(variable, f"__{name}__", forward(f"__{name}__"))
+    return variable
+
+
+@acts_as_its_value
 class Variable:
     """A mutable value. `shape=(None,)` lets a dimension change.
 
@@ -55,15 +67,12 @@ class Variable:
         if not self.type.accepts(found):
             raise TypeMismatch(f"the initial value is a {found}, but the variable is declared as {self.type}")
         self.name = name
-        self.number = next(_NUMBERS)  # locks are taken in this order
-        # Held by a run that writes the variable, from its start until its writes are committed.
-        self.lock = threading.RLock()
-        self._value = _frozen(value)
+        self.cell = cells.Cell(_frozen(value))  # changed by transactions alone
 
     @property
     def value(self) -> Any:
         """The last committed value."""
-        return self._value
+        return self.cell.value
 
     @property
     def dtype(self) -> Any:
@@ -81,11 +90,11 @@ class Variable:
         return self.read()
 
     def __repr__(self) -> str:
-        return f"<Variable {self.name}: {self.type} = {self._value}>"
+        return f"<Variable {self.name}: {self.type} = {self.value}>"
 
     def numpy(self) -> Any:
         """The last committed value."""
-        return self._value
+        return self.value
 
     @property
     def shape(self) -> Any:
@@ -130,7 +139,7 @@ class Variable:
     def _look(self, op: str, operands: list[Any]) -> Any:
         current = context(operands)
         if current is None or current.builder is None:
-            return self._apply(op, {self.name: self._value}, operands, Attrs(**self._held(self.name)))
+            return self._apply(op, {self.name: self.value}, operands, Attrs(**self._held(self.name)))
         bound = current.session.bound(self)
         if bound is not self:
             return take(bound, operands[0], axis=0) if operands else bound
@@ -140,11 +149,14 @@ class Variable:
     def _write(self, op: str, how: str, operands: list[Any]) -> Any:
         current = context(operands)
         if current is None or current.builder is None:
-            with self.lock:
-                state = {self.name: self._value}
-                new = self._apply(op, state, operands, Attrs(**self._held(self.name), how=how))
-                _commit([(self, state[self.name])])
-            return self._value if op == "assign" else new
+            attrs = Attrs(**self._held(self.name), how=how)
+
+            def change(state: dict[str, Any]) -> Any:
+                new = self._apply(op, state, operands, attrs)
+                state[self.name] = stored = _frozen(state[self.name])
+                return stored if op == "assign" else new
+
+            return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
         if current.session.bound(self) is not self:
             raise CaptureError(
                 f"variable `{self.name}` is assigned inside a function that is differentiated with respect to it",
@@ -203,27 +215,21 @@ class Variable:
         return {"variable": name, "dtype": self.type.dtype.name, "shape": self._shape()}
 
 
-@contextlib.contextmanager
-def transaction(variables: Mapping[str, Variable], written: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The values of variables, by name, for one run; what it writes is committed if the block ends well.
+def values_of(variables: Mapping[str, Variable]) -> dict[str, Any]:
+    """What variables hold, by name: nobody commits in between."""
+    return cells.snapshot({name: variable.cell for name, variable in variables.items()})
 
-    Runs that write the same variable come one after the other; those that only read wait for nobody.
+
+def transaction(
+    variables: Mapping[str, Variable], written: Iterable[str], work: Callable[[dict[str, Any]], _Result]
+) -> _Result:
+    """The result of `work`, which takes the values of variables, by name, and changes them in the dict it is given.
+
+    What it has written is committed if nothing is raised. Runs that write the same variable come one after the other;
+    those that only read wait for nobody.
     """
-    writing = sorted((variables[name] for name in written), key=lambda variable: variable.number)
-    with contextlib.ExitStack() as locks:
-        for variable in writing:
-            locks.enter_context(variable.lock)
-        with _COMMITS:
-            state = {name: variable.value for name, variable in variables.items()}
-        yield state
-        _commit([(variables[name], state[name]) for name in written])
-
-
-def _commit(changes: Iterable[tuple[Variable, Any]]) -> None:
-    made = [(variable, _frozen(value)) for variable, value in changes]
-    with _COMMITS:
-        for variable, value in made:
-            variable._value = value
+    held = {name: variable.cell for name, variable in variables.items()}
+    return cells.transact(held, written, work, _frozen, lambda name: f"variable `{variables[name].name}`")
 
 
 def _frozen(value: Any) -> Any:
@@ -231,26 +237,3 @@ def _frozen(value: Any) -> Any:
     array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False
     return array[()]
-
-
-def _install() -> None:
-    """Whatever is done with a variable is done with its value now."""
-    binary = "add sub mul truediv floordiv mod pow matmul and or xor"
-    names = [
-        *binary.split(),
-        *(f"r{name}" for name in binary.split()),
-        *"lshift rshift lt le gt ge eq ne getitem neg pos abs invert bool int float index len iter".split(),  # noqa: SIM905
-    ]
-
-    def forward(name: str) -> Any:
-        def method(self: Variable, *others: Any) -> Any:
-            given = (other.read() if isinstance(other, Variable) else other for other in others)
-            return getattr(self.read(), f"__{name}__")(*given)
-
-        return method
-
-    for name in names:
-        setattr(Variable, f"__{name}__", forward(name))
-
-
-_install()

@@ -1,7 +1,7 @@
 """Traced values: what a captured function computes with while its graph is being written.
 
-A `Traced` stands for a token that will exist at run time. Its operators write nodes. `emit` is the one
-door to the builder; with no traced operand it computes at once, with the reference kernels.
+A `Traced` stands for a token that will exist at run time. Its operators write nodes. `emit` is the only
+way to the builder; with no traced operand it computes at once, with the reference kernels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError, Span, TypeMismatch
+from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import Attrs, Const, Operand, Port
@@ -24,12 +24,12 @@ from undertow.types import DType, Type, dtype_of, said
 
 
 class Context:
-    """What a capture knows at any moment: the builder that is being written to, and the user's line."""
+    """The current state of a capture: the builder that is being written to, and the user's line."""
 
     __slots__ = ("builder", "session", "span")
 
     is_plain_python = False  # does the user's Python run as it is, in the block of a SubGraph?
-    # What to do where Python asks for the truth of a traced value, where a list wants a number, NumPy an array.
+    # Hints for where Python needs the truth of a traced value, a list needs a number, NumPy needs an array.
     hints: Mapping[str, str] = {
         "truth": "test it directly in an @ut.function, with `if`, `while`, `and`, `or`, `not` or ut.where: "
         "built-in and library functions cannot test it",
@@ -43,7 +43,7 @@ class Context:
         self.span: Span | None = None
 
     def give(self, value: Any) -> Any:
-        """What a call of one of our functions gives, as the face that is writing knows values."""
+        """The result of a call, in the form in which the current API shows values."""
         return value
 
     @property
@@ -57,14 +57,14 @@ _CONTEXT: ContextVar[Context | None] = ContextVar("undertow_capture", default=No
 
 
 def context(operands: Sequence[Any] = ()) -> Context | None:
-    """The capture that is going on in this thread, or the one that an operand belongs to, if any."""
+    """The current capture of this thread, or the one that an operand belongs to, if any."""
     current = _CONTEXT.get()
     if current is not None and current.builder is not None:
         return current
     for value in operands:
         if isinstance(value, Traced) and value.builder.context is not None:
-            found: Context = value.builder.context
-            return found
+            own: Context = value.builder.context
+            return own
     return current
 
 
@@ -78,7 +78,7 @@ def capturing(new: Context | None) -> Iterator[None]:
         _CONTEXT.reset(token)
 
 
-# The public functions, which operators and methods of traced values are, by name: functions/public.py puts them here.
+# The public functions, by name, that operators and methods of traced values call; filled by functions/public.py.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
@@ -120,10 +120,10 @@ class Traced:
     def __repr__(self) -> str:
         return f"<traced {self.type}>"
 
-    # -- what Python may not do with it --------------------------------------------------------------------
+    # -- what Python cannot do with it ---------------------------------------------------------------------
 
     def _unknown(self, what: str, hint: str) -> CaptureError:
-        """The error of Python code that wants to know now what will be known at run time."""
+        """The error of Python code that needs a value now which is known only at run time."""
         if not self.builder.is_open:
             return used_too_late(self)
         return CaptureError(what, hint=hint)
@@ -198,14 +198,14 @@ class Traced:
     # -- operators -----------------------------------------------------------------------------------------
 
     def _apply(self, name: str, *operands: Any) -> Any:
-        """What Python's operators do: the public function of that name."""
+        """Apply the public function behind a Python operator."""
         return FUNCTIONS[name](*operands)
 
     def __getitem__(self, key: Any) -> Any:
         return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = _numpy_names().get(ufunc)
+        name = numpy_names().get(ufunc)
         if method != "__call__" or name is None or kwargs:
             given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
             raise self._unknown(
@@ -215,7 +215,7 @@ class Traced:
         return FUNCTIONS[name](*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = _numpy_names().get(func)
+        name = numpy_names().get(func)
         if name is None:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise self._unknown(
@@ -250,8 +250,8 @@ class Traced:
 
 
 @cache
-def _numpy_names() -> dict[Any, str]:
-    """The public function that a function of NumPy means: the one of its name, or what a row says."""
+def numpy_names() -> dict[Any, str]:
+    """NumPy function -> our public function: the one of the same name, or the one that a row gives."""
     same = {getattr(np, name): name for name in FUNCTIONS if hasattr(np, name)}
     return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
 
@@ -260,7 +260,7 @@ _COMPARISONS = frozenset(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 
 def _install() -> None:
-    """What rows say of Python's operators and of methods."""
+    """Add the operators and methods that rows declare."""
 
     def forward(name: str) -> Any:
         return lambda self, *others: self._apply(name, self, *others)
@@ -283,7 +283,7 @@ def _install() -> None:
 _install()
 
 
-# -- the door to the builder -------------------------------------------------------------------------------
+# -- writing nodes -----------------------------------------------------------------------------------------
 
 
 def is_traced(value: object) -> bool:
@@ -297,7 +297,7 @@ def used_too_late(value: Traced) -> CaptureError:
             f"a traced {value.type} of the SubGraph `{value.builder.name}` is used outside its block",
             hint=f"pass it to `output` in the block, and call `{value.builder.name}` outside",
         )
-    name = value.builder.nodes[value.port.node].name.rsplit("/", 1)[-1]
+    name = value.builder.nodes[value.port.node].short_name
     return CaptureError(
         f"the traced {value.type} `{name}` of `{value.builder.name}` is used after its function was captured",
         hint="do not keep traced values in globals, attributes or caches: return them",
@@ -305,12 +305,12 @@ def used_too_late(value: Traced) -> CaptureError:
 
 
 def read(value: Any) -> Any:
-    """The value of a variable now; anything else as it is."""
+    """The current value of a variable; anything else as it is."""
     return value.__undertow_read__() if hasattr(type(value), "__undertow_read__") else value
 
 
 def operand(value: Any) -> Operand:
-    """A traced value or a NumPy value as an operand of the graph that is being written."""
+    """A traced or NumPy value as an operand of the current graph."""
     if isinstance(value, Traced):
         current = context([value])
         if current is None or current.builder is None or not value.builder.is_open:
@@ -320,7 +320,7 @@ def operand(value: Any) -> Operand:
 
 
 def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
-    """Apply an operator: write a node where an operand is traced, compute at once where none is."""
+    """Apply an operator: write a node if an operand is traced, else compute at once."""
     row = find(op)
     packed = Attrs(**attrs)
     current = context(operands)
@@ -328,9 +328,13 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
         values = [np.asarray(x)[()] for x in operands]
         types = row.type([Type(dtype_of(v.dtype), v.shape) for v in values], packed)
-        with np.errstate(all="ignore"):
-            results = row.eval(values, packed)
-        return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
+        try:
+            with np.errstate(all="ignore"):
+                results = row.eval(values, packed)
+            return tuple(np.asarray(r, t.dtype.numpy)[()] for r, t in zip(results, types, strict=True))
+        except Fault:
+            if not in_capture:
+                raise  # else it is a fault of the run, if the run comes here at all
     if current is None or current.builder is None:
         raise used_too_late(next(x for x in operands if isinstance(x, Traced)))
     return write(current, row, operands, packed)
@@ -339,7 +343,7 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
 def write(
     current: Context, row: Op, operands: Sequence[Any], attrs: Attrs, name: str = "", controls: tuple[Port, ...] = ()
 ) -> tuple[Traced, ...]:
-    """Write the node of an operator: what it gives."""
+    """Write the node of an operator, and return its results."""
     builder = current.open_builder
     ports = [operand(x) for x in operands]
     types = row.type([builder.type_of(p) for p in ports], attrs)
@@ -348,7 +352,7 @@ def write(
 
 
 def effect(op: str, operands: Sequence[Any], **attrs: Any) -> None:
-    """Apply an operator that acts on the world, after those before it in program order."""
+    """Apply an operator that acts on the world, in program order."""
     current = context(operands)
     if current is None or current.builder is None:
         emit(op, operands, **attrs)
@@ -373,9 +377,9 @@ def has_traced(key: Any) -> bool:
 
 
 class IndexedArray(np.ndarray[Any, Any]):
-    """An array of NumPy that plain Python may index by traced values, as in the block of a SubGraph.
+    """A NumPy array that plain Python may index by traced values, as in the block of a SubGraph.
 
-    NumPy's own arrays cannot: they want the number now.
+    NumPy's own arrays need the number now.
     """
 
     def __getitem__(self, key: Any) -> Any:
@@ -383,7 +387,7 @@ class IndexedArray(np.ndarray[Any, Any]):
 
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
-    """The error of something that no operator takes."""
+    """The error of a value that no operator takes."""
     name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
     shown = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     if isinstance(value, (str, complex)) and len(repr(value)) < 40:
@@ -400,7 +404,7 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
 
 
 def cast(value: Any, dtype: DType) -> Any:
-    """A NumPy array of that dtype. 1e300 is inf as f32, without a word, as in arithmetic."""
+    """A NumPy array of a dtype. 1e300 is inf as f32, silently, as in arithmetic."""
     with np.errstate(all="ignore"):
         return np.asarray(value, dtype.numpy)
 

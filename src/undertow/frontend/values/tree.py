@@ -1,8 +1,8 @@
 """Containers: tuples, lists, dicts and dataclasses of values, as a flat list of leaves and a structure.
 
-A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion,
-however deep the container is. A class of ours that has `__undertow_parts__` says itself what its token is and what it
-holds, and its `__undertow_whole__` makes one again.
+A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion, however deep the
+container is. One of our own classes may define `__undertow_parts__`, which gives its token and contents, and
+`__undertow_whole__`, which builds it again.
 
 >>> leaves, structure = flatten({"b": [1, 2], "a": 3})
 >>> leaves
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import brief
+from undertow.ir.exact import keys_of
 
 Token = tuple[Any, ...]
 Structure = tuple[Token, ...]
@@ -62,7 +63,7 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
     if isinstance(value, list):
         return ("list", len(value)), value
     if isinstance(value, dict):
-        return ("dict", len(value), tuple(value)), list(value.values())
+        return ("dict", len(value), keys_of(value)), list(value.values())
     if hasattr(type(value), "__undertow_parts__"):
         parts: tuple[Token, list[Any]] = value.__undertow_parts__()  # type: ignore[attr-defined]
         return parts
@@ -82,7 +83,7 @@ def is_number(value: object) -> bool:
 def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tuple[list[Any], Structure]:
     """The leaves of a container and its structure.
 
-    Leaves are numbers, arrays and whatever `is_leaf` accepts; anything else that is no container is static:
+    Leaves are numbers, arrays and whatever `is_leaf` accepts; anything else that is not a container is static:
     part of the structure.
     """
     leaves: list[Any] = []
@@ -105,8 +106,8 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     return leaves, tuple(tokens)
 
 
-def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, static: Any = None) -> Any:
-    """The container of that structure with those leaves; or what `build` and `static` make of its tokens instead."""
+def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None, static: Any = None) -> Any:
+    """The container with this structure and these leaves; `construct` and `static` may replace how tokens are built."""
     if structure == (LEAF,):
         return leaves[0]
     # Each entry: the token, and the values gathered for it so far.
@@ -125,7 +126,7 @@ def unflatten(structure: Structure, leaves: Sequence[Any], build: Any = None, st
             stack.append((token, held))
         while len(held) == stack[-1][0][1] and len(stack) > 1:
             done, _ = stack.pop()
-            made = (build or _build)(done, held)
+            made = (construct or build)(done, held)
             held = stack[-1][1]
             held.append(made)
     return stack[0][1][0]
@@ -142,7 +143,7 @@ def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any]) -> li
 
 
 def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list[tuple[range, Structure]]:
-    """Of each value the numbers of its leaves, if those of all values are numbered from `at` on, and its structure.
+    """For each value, the numbers of its leaves (counted over all values, from `at` on) and its structure.
 
     >>> [numbers for numbers, _ in numbered([(1, 2), 3])]
     [range(0, 2), range(2, 3)]
@@ -155,7 +156,8 @@ def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list
     return found
 
 
-def _build(token: Token, held: list[Any]) -> Any:
+def build(token: Token, held: list[Any]) -> Any:
+    """The container of a token with those contents."""
     kind = token[0]
     if kind == "tuple":
         return tuple(held)
@@ -179,7 +181,7 @@ def along(
 ) -> list[Any] | None:
     """The values of a container at each leaf of a structure, and at `more` tokens; None if the structures differ.
 
-    A None stands for all that is below it, and what is static may be anything.
+    A None in the container stands for everything below it, and static parts may be anything.
 
     >>> along(flatten({"a": (1, 2), "b": 3})[1], {"b": 30, "a": None})
     [None, None, 30]
@@ -236,7 +238,7 @@ _MOST_TOKENS = 200
 
 
 def show(structure: Structure, leaves: Sequence[object]) -> str:
-    """A structure as it would be written in Python, for messages; `leaves` says what stands at each leaf.
+    """A structure as Python would write it, for messages; `leaves` are the texts of its leaves.
 
     >>> leaves, structure = flatten({"W": (1, 2), "name": "tanh"})
     >>> show(structure, ["f32[3]", "i64"])

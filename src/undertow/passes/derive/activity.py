@@ -1,8 +1,8 @@
 """Activity analysis: which values a derivative goes through, forwards or in reverse.
 
-A value is *varied* if it depends on parameters that a derivative is taken with respect to, *useful* if results that it
-is taken of depend on it, and *active* if it is both. It depends by way of floats and of operators that have a
-derivative. Which parameters each result of a graph depends on is the same for every call, so one fixpoint over the
+A value is *varied* if it depends on the parameters that a derivative is taken with respect to, *useful* if the results
+that are differentiated depend on it, and *active* if it is both. Only floats and operators that have a derivative carry
+a dependence. Which parameters each result of a graph depends on is the same for every call, so one fixpoint over the
 library finds it; what one `Request` makes active in a graph, and what it requests of the graphs that are entered, is
 found by a walk back from the results.
 """
@@ -25,7 +25,7 @@ Indices = tuple[tuple[int, ...], ...]  # of parameters or results, for each phas
 
 
 class Request(NamedTuple):
-    """A derivative of a graph as visited in its first phases: of which results, with respect to which parameters."""
+    """A derivative of the first phases of a graph: of which results, with respect to which parameters."""
 
     graph: str
     params: Indices
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What a request makes of a graph: the ports that are active, and what it requests of each call, loop and map."""
+    """The ports of a graph that a request makes active, and what it requests of each call, loop and map."""
 
     ports: frozenset[Port]
     requests: dict[int, Request]
@@ -48,13 +48,13 @@ def is_float(type_: Type) -> bool:
 
 
 def is_smooth(op: str) -> bool:
-    """May a derivative go through it? (Where there is no row it may, so that the lack of it is told.)"""
+    """May a derivative go through it? (Also if its row is missing: that is an error later, not a zero.)"""
     row = CATALOGUE[op].grad
     return row != NO_GRADIENT and row is not zero_gradient
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
+    """The positions of the bits that are set."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -63,15 +63,15 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """One graph, and what depends on what in it. A set of its parameters is a mask: a bit for each, phase by phase."""
+    """One graph and its dependences. A set of its parameters is a mask: a bit for each, phase by phase."""
 
     graph: FunctionGraph
     firsts: list[int]  # of each phase: the bit of its first parameter
     visits: dict[int, list[int]] = field(default_factory=dict)  # call, loop or map -> itself and its resumes, in order
     targets: dict[int, str] = field(default_factory=dict)  # call, loop or map -> what it enters
-    masks: dict[Operand | None, int] = field(default_factory=dict)  # of the ports that depend on parameters
-    results: dict[tuple[int, int], int] = field(default_factory=dict)  # (phase, index) -> the same, of what callers get
-    # Parameters that something depends on which is assigned to a variable that is read, and where that is.
+    masks: dict[Operand | None, int] = field(default_factory=dict)  # port -> the parameters it depends on, if any
+    results: dict[tuple[int, int], int] = field(default_factory=dict)  # the same of results, by (phase, index)
+    # Parameter -> an assignment, of a value that depends on it, to a variable that is read.
     assigned: dict[int, Node] = field(default_factory=dict)
 
     def slot(self, bit: int) -> tuple[int, int]:
@@ -80,18 +80,18 @@ class Body:
         return phase, bit - self.firsts[phase]
 
     def assign(self, operand: Operand | None, node: Node) -> None:
-        """Note that a value is assigned."""
+        """Note that `node` assigns a value."""
         for bit in bits(self.masks.get(operand, 0) if isinstance(operand, Port) else 0):
             self.assigned.setdefault(bit, node)
 
 
 class Flows:
-    """The graphs that can be reached from some: what depends on what in them."""
+    """The dependences in all graphs that can be reached from the named ones."""
 
     def __init__(
         self, functions: Mapping[str, FunctionGraph], names: Iterable[str], reading: Iterable[str] = ()
     ) -> None:
-        """`reading`: the graphs whose reads of variables count, besides those that are reached."""
+        """`reading`: further graphs whose reads of variables count."""
         self.functions = functions
         self.bodies: dict[str, Body] = {}
         for name in reachable(names, lambda name: entered_by(functions[name])):
@@ -111,7 +111,7 @@ class Flows:
         fixpoint(reversed(self.bodies), self._update, callers.__getitem__)  # callees stand behind their callers
 
     def _update(self, name: str) -> bool:
-        """Find what a graph's values depend on, as far as that is known of what it enters. Has it changed?"""
+        """Find what a graph's values depend on, given what is known of the graphs it enters. Has that changed?"""
         body = self.bodies[name]
         graph, masks = body.graph, body.masks
         for number, node in enumerate(graph.nodes):
@@ -157,13 +157,13 @@ class Flows:
                     body.assign(operand, node)
 
     def _argument(self, body: Body, call: int, bit: int) -> Operand | None:
-        """What a call, loop or map hands over for a parameter; None where it does not make that visit."""
+        """What a call, loop or map hands over for a parameter; None if it never visits the parameter's phase."""
         phase, index = self.bodies[body.targets[call]].slot(bit)
         visits = body.visits[call]
         return arguments(body.graph.nodes[visits[phase]])[index] if phase < len(visits) else None
 
     def _sources(self, body: Body, number: int, node: Node, index: int) -> Iterator[Operand | None]:
-        """What an output of a call, loop, map or resume depends on, of what it and the visits before it hand over."""
+        """The arguments, of this visit and earlier ones, that an output of a call, loop, map or resume depends on."""
         call = link_of(node) if node.op == "resume" else number
         results = self.bodies[body.targets[call]].results
         return (self._argument(body, call, bit) for bit in bits(results.get((phase_of(node), index), 0)))
@@ -171,7 +171,7 @@ class Flows:
     # -- one request ---------------------------------------------------------------------------------------
 
     def request(self, name: str, params: Iterable[int], results: Iterable[int]) -> Request | None:
-        """The derivative of some results with respect to some parameters, without those that no path leads between."""
+        """The derivative of some results with respect to some parameters, without those that no path connects."""
         depends = self.bodies[name].results
         varied = sum(1 << index for index in params)
         useful = tuple(index for index in results if depends[0, index] & varied)
@@ -201,10 +201,11 @@ class Flows:
             else:
                 todo += node.inputs
         requests = {call: self._request_of(body, call, active, varied) for call in body.visits}
-        return Activity(frozenset(active), {call: made for call, made in requests.items() if any(made.results)})
+        useful = {call: requested for call, requested in requests.items() if any(requested.results)}
+        return Activity(frozenset(active), useful)
 
     def _request_of(self, body: Body, call: int, active: set[Port], varied: int) -> Request:
-        """What is requested of a call, loop or map: between its active arguments and results."""
+        """What is requested of a call, loop or map: its active results with respect to its active arguments."""
         entered = self.bodies[body.targets[call]]
         results: list[tuple[int, ...]] = []
         depends = 0
@@ -216,7 +217,7 @@ class Flows:
         params: list[list[int]] = [[] for _ in results]
         carried = entered.graph.carried if entered.graph.kind == "loop" else 0
         for bit in bits(depends):
-            if bit < carried:  # the derivative of a variable that begins without one may come up on the way
+            if bit < carried:  # a loop variable that is inactive at first may become active in an iteration
                 is_active = bool(body.masks.get(Port(call, bit), 0) & varied)
             else:
                 is_active = self._argument(body, call, bit) in active
@@ -233,17 +234,17 @@ def _is_state(node: Node) -> bool:
 
 
 def _closed(loop: FunctionGraph, results: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:
-    """What the variables of a loop depend on in the end: on their first values too, and through each other."""
-    found: dict[tuple[int, int], int] = {}
+    """What the last values of loop variables depend on: also on the first values, and on each other (transitively)."""
+    closure: dict[tuple[int, int], int] = {}
     for index, param in enumerate(loop.params[: loop.carried]):
         first = 1 << index if is_float(loop.nodes[param].types[0]) else 0
-        found[0, index] = first | results[0, 1 + index]
+        closure[0, index] = first | results[0, 1 + index]
 
     def update(variable: tuple[int, int]) -> bool:
-        before = found[variable]
+        before = closure[variable]
         for other in bits(before & ((1 << loop.carried) - 1)):
-            found[variable] |= found[0, other]
-        return found[variable] != before
+            closure[variable] |= closure[0, other]
+        return closure[variable] != before
 
-    fixpoint(list(found), update, lambda variable: found)
-    return found
+    fixpoint(list(closure), update, lambda variable: closure)
+    return closure

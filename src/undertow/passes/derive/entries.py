@@ -1,8 +1,8 @@
 """Values that are the same in all activations below a differentiated call are passed once, to that call.
 
-The call is the *entry* of all extended graphs below it, which are one group. An argument that each of them hands on
-unchanged, or does not need, loses its tag; its cotangent is the sum over all activations, collected at the entry
-instead of being added up along the calls.
+The call is the *entry* of all extended graphs below it, which are one group. An argument that each of them either hands
+on unchanged or does not need is hoisted to the entry; its cotangent is the sum over all activations, collected at the
+entry instead of being added up along the calls.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from undertow.types import Type, join
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """One group: what its entries are given."""
+    """What the entries of one group are given: the hoisted parameters."""
 
     group: str
-    params: tuple[Node, ...]  # the hoisted parameters, as the root has them, of a type that suits all graphs
-    indices: tuple[int, ...]  # of these, among the root's
+    params: tuple[Node, ...]  # copies of the root's, with types that suit all graphs of the group
+    indices: tuple[int, ...]  # of these, among the root's parameters
     values: Mapping[Request, Mapping[int, int]]  # of each graph: parameter -> its place among the hoisted ones
     collects: frozenset[int]  # the places of those that want a cotangent
 
     def hoisted(self, request: Request) -> Mapping[int, int]:
-        """The parameters of a graph that it reads from the entry, each with its place among what that is given."""
+        """The parameters that a graph reads from the entry, each with its place among the hoisted ones."""
         return self.values.get(request, {})
 
 
@@ -42,9 +42,9 @@ def find_entries(
     group: str,
     sparse: Collection[int] = (),
 ) -> Entries:
-    """What can be hoisted below a differentiated call; nothing where nothing is handed on at all.
+    """What can be hoisted below a differentiated call: arguments that are handed on.
 
-    The arguments of it that are `sparse` are hoisted even if they are not handed on: rows come only from an entry.
+    `sparse` arguments are hoisted even if they are not handed on: only an entry can collect rows.
     """
     sources: dict[tuple[Request, int], list[object]] = {(root, k): [k] for k in range(len(plain[root.graph].params))}
     for request, activity in activities.items():
@@ -76,15 +76,15 @@ def find_entries(
     return Entries(group, tuple(params), indices, values, collects)
 
 
-def _common(one: Node, other: Node) -> Type:
-    """The type of a value that is two parameters: a length that only one of them knows is known at run time."""
-    found = join(one.types[0], other.types[0])
-    assert found is not None
-    return found
+def _common(a: Node, b: Node) -> Type:
+    """The type of a value that is both parameters: a length that only one of them knows is known at run time."""
+    joined = join(a.types[0], b.types[0])
+    assert joined is not None
+    return joined
 
 
 def first_param(graph: FunctionGraph, operand: Operand) -> int | None:
-    """The index of the parameter of the first phase that a value is, in the body or in a branch; None: it is none."""
-    found = origin(graph, operand)
-    node = graph.nodes[found.node] if isinstance(found, Port) else None
+    """The index of the first-phase parameter that a value is, in the body or in a branch; None if it is none."""
+    source = origin(graph, operand)
+    node = graph.nodes[source.node] if isinstance(source, Port) else None
     return node.attrs.integer("index") if node is not None and node.op == "param" and phase_of(node) == 0 else None

@@ -3,11 +3,11 @@
 A `gradient` node names a call of the same region, cotangents for some of its results (`given`) and the arguments whose
 cotangents are `wanted`. The call becomes a call of the *extended* function, which has a backward phase for each
 forward phase (`reverse`); the gradient becomes a `resume`. A `tangent` node becomes a call of the tangent copy of its
-callee (`forward`). Plain functions stay beside these: what needs no derivative calls those.
+callee (`forward`). The plain functions stay, for calls that need no derivative.
 
-Derivatives inside what is differentiated are replaced first, so those of any order and of both modes are the same
-machinery. Only the outermost gradient collects (`entries`), if nothing takes its tangent; `collect=False` leaves that
-out altogether, for engines that know no entries.
+Derivatives inside a differentiated function are replaced first, so the same machinery serves any order and both modes.
+Only the outermost gradient collects (`entries`), if nothing takes its tangent; with `collect=False` none does, for
+engines that have no entries.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = extend(parse('''
@@ -42,7 +42,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from undertow.errors import CaptureError, GraphError
+from undertow.errors import CaptureError
+from undertow.ir.budget import check
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.names import Names
@@ -58,16 +59,15 @@ from undertow.passes.loops import loops_to_calls
 from undertow.passes.report import Report, size
 from undertow.types import i64
 
-MOST_NODES = 1_000_000  # of the whole library: each derivative of a derivative is a few times larger
-
 
 def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
-    """The library without `gradient` and `tangent` nodes, and what was done."""
+    """The library without `gradient` and `tangent` nodes, and a report."""
     before = size(library)
     count: Counter[str] = Counter()
     targets = {name: _differentiated(graph, "gradient", "tangent") for name, graph in library.functions.items()}
-    inner = _below(library, [target for found in targets.values() for target in found])
+    inner = _below(library, [name for differentiated in targets.values() for name in differentiated])
     while any(targets.values()):
+        check()
         name = _next(library, targets)
         if _differentiated(library.functions[name], "gradient"):
             library = _extend_graph(library, name, collect and name not in inner, count)
@@ -78,7 +78,7 @@ def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
 
 
 def _differentiated(graph: FunctionGraph, *ops: str) -> list[str]:
-    """What a graph takes derivatives of, by `gradient` or `tangent` nodes."""
+    """The graphs that the `gradient` or `tangent` nodes of a graph differentiate."""
     return [target_of(graph, node) for op in ops for node in graph.nodes if node.op == op]
 
 
@@ -87,8 +87,8 @@ def _below(library: Library, names: list[str]) -> dict[str, None]:
 
 
 def _next(library: Library, targets: dict[str, list[str]]) -> str:
-    """A graph whose derivatives can be replaced now: there are none left in what it differentiates."""
-    waiting = [name for name, found in targets.items() if found]
+    """A graph whose derivatives can be replaced now: what it differentiates contains no derivatives any more."""
+    waiting = [name for name, differentiated in targets.items() if differentiated]
     for name in waiting:
         if not any(targets.get(other) for other in _below(library, targets[name])):
             return name
@@ -101,17 +101,17 @@ def _next(library: Library, targets: dict[str, list[str]]) -> str:
     )
 
 
-def _check_assigned(flows: Flows, name: str, params: tuple[int, ...], what: str, hint: str = "") -> None:
-    """Refuse a derivative that would have to go through a variable."""
+def _check_assigned(flows: Flows, name: str, params: tuple[int, ...], reason: str, hint: str = "") -> None:
+    """Refuse a derivative whose path goes through a variable."""
     assigned = flows.bodies[name].assigned
     for node in (assigned[index] for index in params if index in assigned):
         variable = node.attrs.text("variable")
         hint = f"pass the value as an argument or a result{hint}"
-        raise CaptureError(f"variable `{variable}` is assigned a value {what}", node.span, hint=hint)
+        raise CaptureError(f"variable `{variable}` is assigned a value {reason}", node.span, hint=hint)
 
 
 # --------------------------------------------------------------------------------------------------------------
-# In reverse
+# Reverse mode
 
 
 class _Extended(NamedTuple):
@@ -130,13 +130,13 @@ def _extend_graph(library: Library, name: str, collect: bool, count: Counter[str
     graph, functions = library.functions[name], dict(library.functions)
     flows = Flows(functions, _differentiated(graph, "gradient"))
     known: dict[tuple[Request, tuple[int, ...]], _Extended] = {}
-    done: dict[int, _Extended] = {}  # of each call that is differentiated
+    done: dict[int, _Extended] = {}  # by differentiated call
     for node in graph.nodes:
         if node.op == "gradient":
             target, wanted = target_of(graph, node), node.attrs.integers("wanted")
-            what = f"that the derivative of `{target}` goes through, and read: variables carry no derivatives, so it"
+            reason = f"on the path of the derivative of `{target}`, and read: variables carry no derivatives, so it"
             hint = "; or assign ut.stop_gradient(x) to exclude it from the derivative"
-            _check_assigned(flows, target, wanted, f"{what} would be wrong", hint)
+            _check_assigned(flows, target, wanted, f"{reason} would be wrong", hint)
             request = flows.request(target, wanted, node.attrs.integers("given"))
             if request is not None:
                 key = request, sparse_of(node)
@@ -155,7 +155,7 @@ def _write(
     collect: bool,
     count: Counter[str],
 ) -> _Extended:
-    """Write the extended graphs of a request, and of all that it requests of others."""
+    """Write the extended graphs of a request and of all requests that follow from it."""
     activities: dict[Request, Activity] = {}
     names: dict[Request, str] = {}
     taken = Names(functions, "~")
@@ -196,7 +196,7 @@ def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[s
 def _write_gradient(
     node: Node, copy: Copy, writer: DerivativeWriter, extended: _Extended | None, functions: Mapping[str, FunctionGraph]
 ) -> list[Port]:
-    """What stands where a gradient was: a port for each argument that wants a cotangent, two where it is rows."""
+    """Replace a gradient: the cotangent of each wanted argument as a port, or as two (indices, rows) if sparse."""
     call = link_of(node)
     differentiated = copy.graph.nodes[call]
     wanted, sparse = node.attrs.integers("wanted"), sparse_of(node)
@@ -206,29 +206,29 @@ def _write_gradient(
         return _typed(writer, nothing, node)
     _, request, entries = extended
     plain = functions[request.graph]
-    given = dict(zip(node.attrs.integers("given"), node.inputs[1:], strict=True))
+    of_result = dict(zip(node.attrs.integers("given"), node.inputs[1:], strict=True))
     cotangents: list[Operand] = [
-        fitted(writer.term(copy.operand(given[index])), plain.type_of(plain.results[index])).operand
+        fitted(writer.term(copy.operand(of_result[index])), plain.type_of(plain.results[index])).operand
         for index in request.results[0]
     ]
-    gone, link = entries.hoisted(request), copy.ports[Port(call, 0)]
-    resume, asked = write_resume(writer, request, 0, plain, entries, differentiated, (link, *cotangents))
-    found: list[Port] = []
+    hoisted, link = entries.hoisted(request), copy.ports[Port(call, 0)]
+    resume, resumed = write_resume(writer, request, 0, plain, entries, differentiated, (link, *cotangents))
+    ports: list[Port] = []
     for index, x in zip(wanted, arguments, strict=True):
         is_sparse = index in sparse
-        if index in asked:
-            whole = Port(resume, asked.index(index))
-            if is_sparse:  # every row, counted when it runs: a table may be large
-                found.append(writer.port(apply("arange", 0, _length(writer, sizes(writer.term(whole))[0]), 1).operand))
-            found.append(whole)
-        elif gone.get(index) in entries.collects:
-            held = entries.params[gone[index]].types[0]
-            op, outputs = ("collected_rows", rows_types(held)) if is_sparse else ("collected", (held,))
-            collected = writer.add(op, (link, x), outputs, Attrs(index=gone[index]), (Port(resume, len(asked)),))
-            found += [Port(collected, k) for k in range(len(outputs))]
+        if index in resumed:
+            whole = Port(resume, resumed.index(index))
+            if is_sparse:  # all rows: their indices are made at run time, not stored, as a table may be large
+                ports.append(writer.port(apply("arange", 0, _length(writer, sizes(writer.term(whole))[0]), 1).operand))
+            ports.append(whole)
+        elif hoisted.get(index) in entries.collects:
+            type_ = entries.params[hoisted[index]].types[0]
+            op, outputs = ("collected_rows", rows_types(type_)) if is_sparse else ("collected", (type_,))
+            collected = writer.add(op, (link, x), outputs, Attrs(index=hoisted[index]), (Port(resume, len(resumed)),))
+            ports += [Port(collected, k) for k in range(len(outputs))]
         else:
-            found += _zero(writer, x, is_sparse)
-    return _typed(writer, found, node)
+            ports += _zero(writer, x, is_sparse)
+    return _typed(writer, ports, node)
 
 
 def _zero(writer: DerivativeWriter, like: Operand, is_sparse: bool) -> list[Port]:
@@ -240,13 +240,13 @@ def _zero(writer: DerivativeWriter, like: Operand, is_sparse: bool) -> list[Port
 
 
 def _length(writer: DerivativeWriter, n: Size) -> Term:
-    """A length as a value, even if it is known."""
+    """A length as a term, even if it is static."""
     return n if isinstance(n, Term) else writer.term(Const(np.asarray(n, np.int64)))
 
 
 def _typed(writer: DerivativeWriter, ports: list[Port], node: Node) -> list[Port]:
-    """The same values, of the types that a node has: what uses them was written for these."""
-    found: list[Port] = []
+    """The same values, reshaped to the types of the node that they replace: its users were written for these."""
+    typed: list[Port] = []
     for port, type_ in zip(ports, node.types, strict=True):
         x = writer.term(port)
         if x.type != type_:
@@ -254,23 +254,23 @@ def _typed(writer: DerivativeWriter, ports: list[Port], node: Node) -> list[Port
                 a if isinstance(a, int) else _length(writer, b) for a, b in zip(type_.shape, sizes(x), strict=True)
             ]
             x = shaped("reshape", x, lengths)
-        found.append(writer.port(x.operand))
-    return found
+        typed.append(writer.port(x.operand))
+    return typed
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Forwards
+# Forward mode
 
 
 def _call_copies(library: Library, name: str, count: Counter[str]) -> Library:
-    """Replace the tangents in one graph by calls of tangent copies, which come behind what there is."""
+    """Replace the tangents in one graph by calls of tangent copies, which are appended to the library."""
     graph, functions = library.functions[name], dict(library.functions)
     flows = Flows(functions, _differentiated(graph, "tangent"), reading=functions)
     taken = Names(functions, "~")
     names: dict[Request, str] = {}
 
     def copy_of(request: Request) -> str:
-        """The name of a copy, which is made later if it is not there."""
+        """The name of a tangent copy; one that is missing is queued."""
         missing = ((),) * (len(functions[request.graph].phases) - request.visits)
         request = Request(request.graph, request.params + missing, request.results + missing)
         if request not in names:
@@ -286,28 +286,20 @@ def _call_copies(library: Library, name: str, count: Counter[str]) -> Library:
         else:
             copy.add(number)
     functions[name] = copy.freeze()
-    nodes = size(library)
-    for request in waiting:  # which grows
-        made = Forward(functions, request, names[request], flows.activity(request), copy_of).make()
-        functions[made.name] = made
-        nodes += len(made.nodes)
-        if nodes > MOST_NODES:
-            raise GraphError(
-                f"the tangents of `{request.graph}` need more than {MOST_NODES:,} nodes",
-                functions[request.graph].span,
-                hint="take a derivative of lower order",
-            )
+    for request in waiting:  # it grows meanwhile
+        tangent = Forward(functions, request, names[request], flows.activity(request), copy_of).make()
+        functions[tangent.name] = tangent
     count["tangent copy"] += len(names)
     return Library(functions, library.main)
 
 
 def _call_copy(copy: Copy, number: int, node: Node, flows: Flows, copy_of: Callable[[Request], str]) -> None:
-    """A call in place of a tangent node; the tangents of results that depend on nothing given are zero."""
+    """Replace a tangent node by a call; results that depend on no given tangent have the tangent zero."""
     name = node.attrs.text("callee")
     callee = flows.functions[name]
     given, wanted = node.attrs.integers("given"), node.attrs.integers("wanted")
-    what = f"that has a tangent, and read: a variable has none, so the derivative of `{name.split('~')[0]}`"
-    _check_assigned(flows, name, given, f"{what} would be wrong")
+    reason = f"that has a tangent, and read: variables carry no tangents, so the derivative of `{name.split('~')[0]}`"
+    _check_assigned(flows, name, given, f"{reason} would be wrong")
     request = flows.request(name, given, wanted)
     count, results = len(callee.params), len(callee.results)
     attrs, inputs, outputs = node.attrs.without("given", "wanted"), node.inputs[:count], list(range(results))

@@ -1,12 +1,12 @@
 """Forward mode: one tangent copy of one graph. The tangent of each node is written right beside it.
 
-The copy `f.jvp` of a function takes the tangents of some arguments besides, and gives those of some results; there is
-one copy for each choice of these. Nothing is computed twice, and effects happen once. Calls of which no tangent is
-needed stay calls of the function itself.
+The copy `f.jvp` of a function also takes the tangents of some arguments, and also gives those of some results; there is
+one copy for each choice of these. Nothing is computed twice, and effects happen once. Calls that need no tangent stay
+calls of the function itself.
 
-The tangent of a value has its dtype, and a type that its type accepts. Switch, Merge, calls, loops and maps have
-themselves as tangents, on tangents. A value that is not in the table of tangents has the tangent zero; where a token of
-that is needed (the other side of a Merge is not zero, a result, a loop variable) it is made, live where the value is.
+The tangent of a value has a type that the value's type accepts. The tangent of a Switch, Merge, call, loop or map is
+the same node, on tangents. A value that is not in the table of tangents has the tangent zero; where that needs a token
+(opposite a nonzero side of a Merge, as a result, as a loop variable) a zero is written, live where the value is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Forward:
     request: Request
     name: str
     activity: Activity
-    copy_of: Callable[[Request], str]  # the names of the copies that it enters
+    copy_of: Callable[[Request], str]  # the name of the tangent copy for a request
 
     def __post_init__(self) -> None:
         self.graph = self.functions[self.request.graph]
@@ -70,7 +70,7 @@ class Forward:
         self.writer.beside(node, self.copy.place(node.region), self.copy.phases[number], f"{node.name}.t")
 
     def params(self, phase: int) -> tuple[int, ...]:
-        """The start and the parameters of a phase; a loop or map has what is carried first, the tangents included."""
+        """Write the start and the parameters of a phase; in a loop or map, carried values and their tangents first."""
         graph = self.graph
         start = next(n for n, node in enumerate(graph.nodes) if node.op == "start" and phase_of(node) == phase)
         self.copy.add(start)
@@ -100,7 +100,7 @@ class Forward:
     # -- nodes ---------------------------------------------------------------------------------------------
 
     def push(self, number: int, node: Node) -> None:
-        """Write the tangents of a node that is there."""
+        """Write the tangents of a node that has been copied."""
         if node.op == "switch":
             if node.inputs[1] in self.tangents:
                 inputs = (self.copy.operand(node.inputs[0]), self.tangents[node.inputs[1]])
@@ -116,16 +116,16 @@ class Forward:
             self.apply_row(number, node)
 
     def apply_row(self, number: int, node: Node) -> None:
-        """The tangents of a primitive, by its row."""
-        given = [self.tangents.get(x) if isinstance(x, Port) else None for x in node.inputs]
-        if not any(port is not None for port in given):
+        """Write the tangents of a primitive, by its row."""
+        tangents = [self.tangents.get(x) if isinstance(x, Port) else None for x in node.inputs]
+        if not any(port is not None for port in tangents):
             return
         row = find(node.op).tangent
         if isinstance(row, NoGradient):
             hint = "pass None as the tangent of its operand, or compute the value differently"
             raise no_row("derivative", node, row, hint)
         applied = self.writer.applied(self.copy, number, (False,) * len(node.inputs))
-        parts = row(applied, tuple(None if port is None else self.writer.term(port) for port in given))
+        parts = row(applied, tuple(None if port is None else self.writer.term(port) for port in tangents))
         for index, part in enumerate(parts):
             old = Port(number, index)
             if part is not None and old in self.activity.ports:
@@ -134,10 +134,10 @@ class Forward:
     # -- calls, loops and maps -----------------------------------------------------------------------------
 
     def enter(self, number: int, node: Node, request: Request) -> None:
-        """A call, resume, loop or map of the tangent copy in place of that of the original."""
+        """Enter the tangent copy instead of the original, by call, resume, loop or map."""
         phase = phase_of(node)
         params, results = request.params[phase], request.results[phase]
-        if node.op == "loop":  # the first result of its graph is the predicate, which the node does not give
+        if node.op == "loop":  # the first result of its graph is the predicate, which is no output of the node
             results = tuple(index - 1 for index in results)
         carried = 0 if phase else self.functions[request.graph].carried
         tangents = [self.argument(arguments(node)[index]) for index in params]
@@ -156,6 +156,6 @@ T = TypeVar("T")
 
 
 def interleaved(own: Sequence[T], tangents: Sequence[T], indices: Sequence[int], carried: int) -> list[T]:
-    """Values, and the tangents of those with some indices, in the order of a copy: what is carried comes first."""
+    """The operands of a copy: carried values, their tangents, other values, their tangents (`indices` have one)."""
     first = sum(index < carried for index in indices)
     return [*own[:carried], *tangents[:first], *own[carried:], *tangents[first:]]

@@ -1,7 +1,7 @@
 """Sums of pieces: concatenates the gradients of slices of one value instead of padding and adding them.
 
-The gates of a cell are slices of one product; the gradient of each is zero but for its slice. Added up one by one, each
-costs several passes over the whole; put side by side they are one pass, and engines can write each into its place.
+The gates of a cell are slices of one product; the gradient of each is zero but for its slice. Padding and adding costs
+several passes over the whole for each slice; a concatenation is one pass, and engines can write each slice in place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from undertow.ir.graph import Attrs, Const, Node, Operand, Port
 from undertow.ops.term import Term
 
 MOST = 32  # pieces of one sum
-_LARGEST_GAP = 4096  # elements of zeros that are written down
+_LARGEST_GAP = 4096  # elements of one constant of zeros
 
 
 class _Piece(NamedTuple):
@@ -25,19 +25,19 @@ class _Piece(NamedTuple):
 
 
 def added(draft: Draft, x: Term, y: Term) -> Term:
-    """X + y, by elements; zeros that were put around a piece have no sign."""
+    """The sum x + y; that padding turns -0.0 into 0.0 in a sum is ignored."""
     if x.type == y.type and x.type.is_static:
         a, b = _pieces(draft, x.operand), _pieces(draft, y.operand)
         if a is not None and b is not None and a[0] == b[0] and len(a[1]) + len(b[1]) <= MOST:
             parts = _side_by_side(x, a[0], sorted((*a[1], *b[1]), key=lambda piece: piece.first))
             if parts is not None:
-                (made,) = x.writer.write("concat", parts, Attrs(axis=a[0]))
-                return Term(x.writer, made)
+                (joined,) = x.writer.write("concat", parts, Attrs(axis=a[0]))
+                return Term(x.writer, joined)
     return x + y
 
 
 def _pieces(draft: Draft, operand: Operand) -> tuple[int, list[_Piece]] | None:
-    """An axis, and what stands where along it between zeros."""
+    """The axis along which a value consists of pieces with zeros between them, and the pieces."""
     node = draft.nodes[operand.node] if isinstance(operand, Port) else None
     if node is None or node.controls:
         return None
@@ -45,18 +45,18 @@ def _pieces(draft: Draft, operand: Operand) -> tuple[int, list[_Piece]] | None:
         return _cut(node)
     if node.op != "concat":
         return None
-    axis, at, found = node.attrs.integer("axis"), 0, []
+    axis, at, pieces = node.attrs.integer("axis"), 0, []
     for part in node.inputs:
         length = draft.type_of(part).shape[axis]
         assert isinstance(length, int)
         if not (isinstance(part, Const) and not part.value.any()):
-            found.append(_Piece(at, at + length, part))
+            pieces.append(_Piece(at, at + length, part))
         at += length
-    return axis, found
+    return axis, pieces
 
 
 def _cut(node: Node) -> tuple[int, list[_Piece]] | None:
-    """The one axis along which something smaller was put into zeros."""
+    """The one axis along which `unslice` pads its operand, and that piece; None if there are several, or strides."""
     starts, stops, steps = (node.attrs[name] for name in ("starts", "stops", "steps"))
     assert isinstance(starts, tuple) and isinstance(stops, tuple) and isinstance(steps, tuple)
     found = None
@@ -71,7 +71,7 @@ def _cut(node: Node) -> tuple[int, list[_Piece]] | None:
 
 
 def _side_by_side(like: Term, axis: int, pieces: list[_Piece]) -> list[Operand] | None:
-    """Pieces and the zeros between them; nothing where two of them overlap."""
+    """The pieces and the zeros between them; None if two pieces overlap."""
     shape = [n for n in like.type.shape if isinstance(n, int)]
     parts: list[Operand] = []
     at = 0

@@ -2,11 +2,11 @@
 
 The phase that undoes forward phase p of P comes as phase 2 P - 1 - p of the same activation: it finds the forward
 values in the frame and computes nothing twice. Switch and Merge are each other's gradient, on the same predicate; the
-side that nobody used gets an explicit zero, live under its pivot. A call and its gradient are one site: a `call`, then
-a `resume`.
+unused side gets an explicit zero, live under its pivot. A call and its gradient are one site: a `call`, then a
+`resume`.
 
-Where arguments are *collected* (see `entries`), the cotangents of each use go to the entry, in the branch where the use
-is; and each phase gives an order token when it and all below it have collected.
+Where arguments are *collected* (see `entries`), the cotangent of each use goes to the entry, from the branch where the
+use is; and each phase gives an order token when it and all calls below it have collected.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Reverse:
         self.draft = Draft(self.graph.kind, self.names[self.request])
         self.copy = Copy(self.graph, self.draft)
         self.writer = DerivativeWriter(self.draft)
-        self.cotangents: dict[Port, Term] = {}  # so far, of ports of the plain graph
-        self.tokens: dict[int, list[Port]] = {}  # of each region: what says that something was collected there
+        self.cotangents: dict[Port, Term] = {}  # sums so far, by port of the plain graph
+        self.tokens: dict[int, list[Port]] = {}  # by region: order tokens of what has been collected there
         self.hoisted = self.entries.hoisted(self.request)
 
     def make(self) -> FunctionGraph:
@@ -65,9 +65,9 @@ class Reverse:
         for param_of_root in self.entries.params:
             first.append(self.draft.add(replace(param_of_root, attrs=Attrs(index=len(first)))))
         for index, position in self.hoisted.items():
-            own, given = Port(graph.params[index]), self.writer.term(Port(first[len(kept) + position]))
+            own, hoisted = Port(graph.params[index]), self.writer.term(Port(first[len(kept) + position]))
             self.writer.beside(graph.nodes[own.node], 0)
-            copy.ports[own] = self.writer.port(fitted(given, graph.type_of(own)).operand)
+            copy.ports[own] = self.writer.port(fitted(hoisted, graph.type_of(own)).operand)
         done = {start, *graph.params}
         for number, node in enumerate(graph.nodes):
             if number in done or copy.phases[number] >= self.request.visits:
@@ -89,7 +89,7 @@ class Reverse:
         params: list[int] = []
         for rank, index in enumerate(self.request.results[phase]):
             result = graph.phases[phase].results[index]
-            name = "d." + graph.nodes[result.node].name.rsplit("/", 1)[-1]
+            name = "d." + graph.nodes[result.node].short_name
             node = param_node(number, rank, name, graph.type_of(result), graph.nodes[result.node].span)
             params.append(draft.add(node))
             self.writer.beside(graph.nodes[result.node], 0)
@@ -109,11 +109,11 @@ class Reverse:
         return Phase(tuple(params), tuple(results))
 
     def token(self, cotangent: Term | None, like: Port, type_: Type) -> Port:
-        """A cotangent, or zero, live in the region at hand and of the type that is asked for."""
+        """A cotangent, or zero, of a given type, live in the current region."""
         return self.writer.zero(like) if cotangent is None else self.writer.port(fitted(cotangent, type_).operand)
 
     def give(self, port: Operand, cotangent: Term | RowCotangent) -> None:
-        """A contribution to the cotangent of a value; written where the value is used."""
+        """Add a contribution to the cotangent of a value; it is written where the value is used."""
         if not isinstance(port, Port) or port not in self.activity.ports:
             return
         param = first_param(self.graph, port) if self.hoisted else None
@@ -137,7 +137,7 @@ class Reverse:
         self.tokens.setdefault(writer.region, []).append(Port(token))
 
     def all_tokens(self) -> Port:
-        """The order token that says that all of this phase, in all branches, has been collected."""
+        """The order token after everything that this phase collects, in all branches."""
         writer = self.writer
         writer.span, writer.device = self.graph.span, ""
         for then in reversed(range(1, len(self.draft.regions), 2)):
@@ -166,7 +166,7 @@ class Reverse:
         if node.op in SOURCES:
             for k, cotangent in enumerate(cotangents):
                 if cotangent is not None:
-                    self.cotangents[Port(number, k)] = cotangent  # it is what is asked for
+                    self.cotangents[Port(number, k)] = cotangent  # a result of the phase
             return
         if all(cotangent is None for cotangent in cotangents):
             return
@@ -233,7 +233,7 @@ class Reverse:
             cotangent = cotangents[index]
             if cotangent is None:
                 cotangent = writer.term(writer.zero(self.copy.ports[Port(number, index)]))
-            # What the callee gives may be of a narrower type than what the call says.
+            # A result of the callee may have a narrower type than the call's output.
             type_ = plain.type_of(plain.phases[phase].results[index])
             lanes = node.types[index].shape[:1] if is_map else ()
             inputs.append(fitted(cotangent, type_.with_shape((*lanes, *type_.shape))).operand)
@@ -241,31 +241,31 @@ class Reverse:
         lanes = writer.type_of(self.copy.operand(first.inputs[0])).shape[:1] if is_map else ()
         resume, wanted = write_resume(writer, request, phase, plain, self.entries, first, (link, *inputs), lanes)
         for at, index in enumerate(wanted):
-            found = writer.term(Port(resume, at))
+            cotangent = writer.term(Port(resume, at))
             if is_map and phase == 0 and index >= plain.carried:
-                found = total(found, (0,))  # every lane had it
-            self.give(arguments(node)[index], found)
+                cotangent = total(cotangent, (0,))  # an invariant: every lane used it
+            self.give(arguments(node)[index], cotangent)
         if self.entries.collects:
             self.tokens.setdefault(writer.region, []).append(Port(resume, len(wanted)))
 
     def call_again(self, node: Node, request: Request, cotangents: Sequence[Operand]) -> Port:
-        """A call whose forward values were not kept, made again: not before its cotangents are there.
+        """Repeat a checkpointed call, whose forward values were not kept, once its cotangents are there.
 
-        Otherwise all such calls of a run would be made at once, and keep what they compute at once.
+        Without this wait a run would repeat all such calls at once, and hold all their values at once.
         """
-        made = extended_call(node, request, self.names, self.entries)
-        inputs = tuple(map(self.copy.operand, made.inputs))
+        again = extended_call(node, request, self.names, self.entries)
+        inputs = tuple(map(self.copy.operand, again.inputs))
         name = f"d.{node.name.rsplit('/', 1)[-1]}.again"
         after = tuple(dict.fromkeys(x for x in cotangents if isinstance(x, Port)))
-        return Port(self.writer.add("call", inputs, node.types, made.attrs, after, name))
+        return Port(self.writer.add("call", inputs, node.types, again.attrs, after, name))
 
 
 def extended_call(
     node: Node, request: Request, names: Mapping[Request, str], entries: Entries, is_entry: bool = False
 ) -> Node:
-    """A call, or map, of the extended graph. Only one that makes an entry gives what is read from there."""
-    gone = entries.hoisted(request)
-    inputs = [x for index, x in enumerate(node.inputs) if index not in gone]
+    """A call or map of the extended graph. Only one that makes an entry hands over the hoisted arguments."""
+    hoisted = entries.hoisted(request)
+    inputs = [x for index, x in enumerate(node.inputs) if index not in hoisted]
     inputs += [node.inputs[index] for index in entries.indices if is_entry]
     attrs = node.attrs.without("checkpoint") | {ENTERS[node.op]: names[request]}
     return replace(node, inputs=tuple(inputs), attrs=attrs)
@@ -281,9 +281,9 @@ def write_resume(
     inputs: tuple[Operand, ...],
     lanes: Shape = (),
 ) -> tuple[int, list[int]]:
-    """Visit the phase that undoes one of a call, or of the lanes of a map; of which arguments it gives cotangents."""
-    gone = {} if phase else entries.hoisted(request)
-    wanted = [index for index in request.params[phase] if index not in gone]
+    """Resume a call, or the lanes of a map, to undo one phase. Also the arguments whose cotangents that gives."""
+    hoisted = {} if phase else entries.hoisted(request)
+    wanted = [index for index in request.params[phase] if index not in hoisted]
     params = plain.phases[phase].params
     types = [plain.nodes[params[index]].types[0] for index in wanted]
     types = [type_.with_shape((*lanes, *type_.shape)) for type_ in types] + [CTL] * bool(entries.collects)
@@ -292,5 +292,5 @@ def write_resume(
 
 
 def is_checkpoint(node: Node) -> bool:
-    """Is it a call whose forward values are to be computed again, not kept?"""
+    """Is it a call whose forward values are recomputed, not kept?"""
     return bool(node.attrs.get("checkpoint", False))

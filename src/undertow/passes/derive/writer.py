@@ -9,25 +9,26 @@ import numpy as np
 from undertow.errors import CaptureError, Fault, Span
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import EMPTY, Attrs, Const, Node, Operand, Port
+from undertow.ir.names import in_scope
 from undertow.ops.gradient import Applied, NoGradient
 from undertow.ops.op import evaluate, find
 from undertow.ops.term import Term, broadcast_like, zeros_like
 from undertow.types import CTL, Type
 
-SMALL = 16  # elements of a constant that is computed while the graph is written
+SMALL = 16  # elements: results up to this size are folded while the graph is written
 
 
 class DerivativeWriter:
-    """Appends nodes to a draft, in the region and phase at hand."""
+    """Appends nodes to a draft, in the current region and phase."""
 
     def __init__(self, draft: Draft, waits: bool = True) -> None:
         self.draft = draft
-        self.waits = waits  # for the phase at hand, even where all operands are of earlier ones
+        self.waits = waits  # nodes wait for the current phase, even if all operands are of earlier ones
         self.region = 0
         self.phase = 0
         self.span: Span | None = None
         self.device: str = ""
-        self.name = ""  # of all that is written; if it is empty, what is written is called `d.` and its operator
+        self.name = ""  # of all nodes written; if empty, each is called `d.` and its operator
 
     def beside(self, node: Node, region: int, phase: int | None = None, name: str = "") -> None:
         """Write on behalf of a node from now on."""
@@ -48,7 +49,7 @@ class DerivativeWriter:
                     values = evaluate(op, [x.value for x in operands if isinstance(x, Const)], attrs)
                 return tuple(Const(np.asarray(v, t.dtype.numpy)) for v, t in zip(values, types, strict=True))
             except Fault:
-                pass  # it happens where the program gets there
+                pass  # it must happen at run time, and only if the program gets there
         number = self.add(op, operands, types, Attrs(**attrs, device=self.device) if self.device else attrs)
         return tuple(Port(number, k) for k in range(len(types)))
 
@@ -65,14 +66,13 @@ class DerivativeWriter:
         controls: tuple[Port, ...] = (),
         name: str = "",
     ) -> int:
-        """A node that waits for the phase at hand: nothing is computed before it is needed.
+        """A node that waits for the current phase: nothing is computed before it is needed.
 
-        Switch and Merge compute nothing, so they go by their operands alone (and a Merge takes no control edges).
+        Switch and Merge compute nothing, so they wait for their operands alone (and a Merge takes no control edges).
         """
         full = self.name
         if not full:
-            scope = f"{self.draft.regions[self.region].name}/" if self.region else ""
-            full = f"{scope}{name or 'd.' + op}"
+            full = in_scope(name or f"d.{op}", self.draft.regions, self.region)
         node = Node(op, tuple(inputs), types, full, self.region, attrs, controls, self.span)
         waits = self.waits and op not in ("switch", "merge")
         return self.draft.add(self.draft.triggered(node, self.phase, waits))
@@ -81,14 +81,14 @@ class DerivativeWriter:
         return Term(self, operand)
 
     def applied(self, copy: Copy, number: int, wanted: tuple[bool, ...]) -> Applied:
-        """A node of the graph that is copied, as its row sees it."""
+        """A copied node in the form that derivative rows take."""
         node = copy.graph.nodes[number]
         x = tuple(self.term(copy.operand(operand)) for operand in node.inputs)
         y = tuple(self.term(copy.ports[Port(number, k)]) for k in range(len(node.types)))
         return Applied(node.op, x, y, node.attrs.without("device"), wanted)
 
     def port(self, operand: Operand) -> Port:
-        """A token of the region at hand: a constant needs one that says when it is there."""
+        """The operand as a port; a constant becomes a node of the current region."""
         if isinstance(operand, Port):
             return operand
         return Port(self.add("identity", (operand,), (operand.type,)))
@@ -96,12 +96,12 @@ class DerivativeWriter:
     def zero(self, like: Port) -> Port:
         """A zero of the type of a value, live where the value is."""
         region, self.region = self.region, self.draft.home(like)
-        made = self.port(zeros_like(self.term(like)).operand)
+        zero = self.port(zeros_like(self.term(like)).operand)
         self.region = region
-        return made
+        return zero
 
     def fitted(self, term: Term, like: Operand) -> Port:
-        """A tangent whose type is accepted where that of its value is: run-time sizes that are known are said."""
+        """A tangent of a type that its value's type accepts: broadcast where the value's sizes are better known."""
         if not self.type_of(like).accepts(term.type):
             term = broadcast_like(term, self.term(like))
         return self.port(term.operand)
@@ -115,7 +115,7 @@ class DerivativeWriter:
         return Port(self.add("identity", tokens[:1], (CTL,), controls=tuple(tokens[1:]), name="d.done"))
 
 
-def no_row(what: str, node: Node, row: NoGradient, hint: str) -> CaptureError:
-    """An operator that has no gradient, or no derivative forwards."""
+def no_row(kind: str, node: Node, row: NoGradient, hint: str) -> CaptureError:
+    """The error of an operator that has no gradient, or no tangent."""
     reason = f": {row.reason}" if row.reason else ""
-    return CaptureError(f"`{node.op}` has no {what}{reason}", node.span, hint=hint)
+    return CaptureError(f"`{node.op}` has no {kind}{reason}", node.span, hint=hint)

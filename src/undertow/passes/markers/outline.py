@@ -1,10 +1,10 @@
 """Outline: the path of a derivative becomes a function, called once, with a `gradient` beside the call.
 
 A `derivative` node (see `paths`) stands in the middle of a graph, but the library differentiates calls. So the nodes
-between xs and ys move into a function of their own: its parameters are what they take from outside, the xs among
-them, its results what is used outside, the ys among them. The call stands where the nodes were, so the values that the
-gradient needs are those that everybody else uses: nothing runs twice, and what acts, acts once. docs/design/0007 says
-why the nodes can be moved, and when a part is computed a second time instead.
+between xs and ys move into a function of their own: its parameters are the values they use from outside, including the
+xs; its results are the values used outside, including the ys. The call replaces the nodes, so the gradient uses the
+same values as everybody else: nothing runs twice, and effects happen once. docs/design/0007 says why the nodes can be
+moved, and when a part is computed a second time instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_node
-from undertow.ir.names import Names
+from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS
 from undertow.ir.walk import entered_by
 from undertow.ops.op import CATALOGUE
@@ -33,11 +33,11 @@ from undertow.passes.markers.paths import (
     sources,
 )
 
-_CALL, _GRADIENT = -1, -2  # what is written besides nodes
+_CALL, _GRADIENT = -1, -2  # stand for the new nodes among node numbers
 
 
 def outline_derivatives(library: Library) -> tuple[Library, Counter[str]]:
-    """The library with a call and a `gradient` for every derivative, and how many functions that takes."""
+    """The library with a call and a `gradient` for every derivative, and the number of new functions."""
     functions = dict(library.functions)
     taken = Names(functions, "~")
     todo = list(functions)
@@ -46,19 +46,19 @@ def outline_derivatives(library: Library) -> tuple[Library, Counter[str]]:
         while any(node.op == DERIVATIVE for node in functions[name].nodes):
             scene = _Scene(functions[name], Library(functions, library.main))
             way, in_place = _choose(scene)
-            functions[name], made = _write(scene, way, in_place, taken.fresh(f"{name}.differentiated"))
-            functions[made.name] = made
-            todo.append(made.name)  # derivatives of higher order have moved into it
+            functions[name], outlined = _write(scene, way, in_place, taken.fresh(f"{name}.differentiated"))
+            functions[outlined.name] = outlined
+            todo.append(outlined.name)  # derivatives of higher order have moved into it
     return Library(functions, library.main), +Counter({"outlined function": len(functions) - len(library.functions)})
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What there is to do in one graph
+# Derivatives of one graph
 
 
 @dataclass(eq=False)
 class _Way:
-    """A derivative from xs to ys: what a `derivative` node asks for, or a part of it."""
+    """A derivative of ys with respect to xs: a `derivative` node, or some of its xs."""
 
     scene: _Scene
     ys: tuple[Port, ...]
@@ -77,15 +77,15 @@ class _Way:
         return self.scene.is_acting(self.whole)
 
     def inner_xs(self) -> list[Port]:
-        """The xs that are computed by what would move."""
+        """The xs that are computed by the nodes that would move."""
         return [x for x in self.wanted if x.node in self.whole]
 
     def is_circular(self) -> bool:
-        """Would what moves need its own derivative?"""
+        """Would the nodes that move need their own derivative?"""
         return any(output.node in self.whole for output in self.wanted.values())
 
     def is_entangled(self) -> bool:
-        """Is an x computed on the path of a derivative that this one goes through? Then no copy cuts it out."""
+        """Is an x computed on the path of a derivative that this one goes through? Then no copy can separate them."""
         nodes, region = self.scene.nodes, self.node.region
         inner = [nodes[n] for n in self.whole if nodes[n].op == DERIVATIVE and nodes[n].region == region]
         paths = [self.scene.path(xs, ys) for ys, _, xs in map(parts_of, inner)]
@@ -95,14 +95,14 @@ class _Way:
         return _Way(self.scene, self.ys, self.cotangents, {x: self.wanted[x] for x in xs}, self.node)
 
     def is_in_the_way_of(self, other: _Way) -> bool:
-        """Would this not be found any more, once the other one has moved?"""
+        """Would moving the other one take away nodes of this one?"""
         nodes = self.scene.nodes
-        both = {n for n in self.whole & other.whole if nodes[n].op != "switch"}  # those are copied where need be
+        both = {n for n in self.whole & other.whole if nodes[n].op != "switch"}  # Switches can be copied
         return bool(both) or any(x.node in other.whole for x in self.wanted)
 
 
 class _Scene:
-    """A graph with derivatives, and what is known of it."""
+    """A graph with derivatives, and analyses of it."""
 
     def __init__(self, graph: FunctionGraph, library: Library) -> None:
         self.graph = graph
@@ -113,26 +113,26 @@ class _Scene:
             for number, node in enumerate(self.nodes)
             if node.op == "gradient" and isinstance(node.inputs[0], Port)
         }
-        # Derivatives in branches are found again when those around them are done.
+        # Outermost first: derivatives in branches come in a later round.
         self.region = min(node.region for node in self.nodes if node.op == DERIVATIVE)
 
     def ways(self) -> list[_Way]:
-        """The derivatives of the outermost region that has some."""
-        found: list[_Way] = []
+        """The derivatives of the outermost region that has any."""
+        ways: list[_Way] = []
         for number, node in enumerate(self.nodes):
             if node.op == DERIVATIVE and node.region == self.region:
                 ys, cotangents, xs = parts_of(node)
-                found.append(_Way(self, ys, cotangents, {x: Port(number, k) for k, x in enumerate(xs)}, node))
-        return found
+                ways.append(_Way(self, ys, cotangents, {x: Port(number, k) for k, x in enumerate(xs)}, node))
+        return ways
 
     def path(self, xs: Iterable[Port], ys: Iterable[Port]) -> set[int]:
         return descendants(self.nodes, set(xs)) & ancestors(self.nodes, ys)
 
     def closed(self, path: set[int], region: int) -> set[int]:
-        """What moves with a path: whole branches, paths of derivatives on it, and whatever lies in between."""
-        found = set(path)
+        """What moves with a path: whole branches, paths of derivatives on it, and all nodes in between."""
+        moving = set(path)
         while True:
-            grown = set(found)
+            grown = set(moving)
             for unit in self.units.get(region, ()):
                 if not unit.isdisjoint(grown):
                     grown |= unit
@@ -146,18 +146,18 @@ class _Scene:
             below = descendants(self.nodes, (), grown)
             above = ancestors(self.nodes, [port for number in grown for port in sources(self.nodes[number])])
             grown |= below & above
-            if grown == found:
-                return found
-            found = grown
+            if grown == moving:
+                return moving
+            moving = grown
 
     @cached_property
     def units(self) -> dict[int, list[set[int]]]:
-        """For each region, the conditions in it: the nodes of both branches, with the Merges that end them.
+        """For each region, its conditionals: the nodes of both branches, with the Merges that end them.
 
-        Conditions on one predicate share regions, but no nodes besides Switches, and those may be copied.
+        Conditionals on one predicate share regions, but no nodes except Switches, and those may be copied.
         """
         regions = self.graph.regions
-        found: dict[int, list[set[int]]] = {}
+        units: dict[int, list[set[int]]] = {}
         for parent in {parent for _, parent in self.graph.branches()}:
             inside = {r for r in range(len(regions)) if r != parent and is_inside(regions, r, parent)}
             together: dict[int, set[int]] = {}
@@ -169,11 +169,11 @@ class _Scene:
                 for port in sources(node):
                     joined |= together.get(port.node, set()) if port.node not in joined else set()
                 together.update(dict.fromkeys(joined, joined))
-            found[parent] = list({id(unit): unit for unit in together.values()}.values())
-        return found
+            units[parent] = list({id(unit): unit for unit in together.values()}.values())
+        return units
 
     def shared_switches(self, whole: set[int], region: int) -> set[int]:
-        """The Switches among nodes that move which others need too: they are copied."""
+        """The Switches among moving nodes that other nodes need, too: they are copied."""
         outside = (node for number, node in enumerate(self.nodes) if number not in whole)
         used = {port.node for node in outside for port in sources(node)}
         return {n for n in whole & used if self.nodes[n].op == "switch" and self.nodes[n].region == region}
@@ -207,7 +207,7 @@ class _Scene:
 
 
 def _choose(scene: _Scene) -> tuple[_Way, bool]:
-    """What to write next, and whether its nodes move. Those that can only be copied come first: from what is there."""
+    """The derivative to write next, and whether its nodes move. Those that must be copied come first."""
     ways: list[_Way] = []
     for way in scene.ways():
         inner = set(way.inner_xs())
@@ -217,7 +217,7 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
     moved: list[_Way] = []
     for way in ways:
         if any(output.node in other.whole for other in moved for output in way.wanted.values()):
-            continue  # it moves too
+            continue  # this derivative moves with the other one
         is_free = not way.inner_xs() and not way.is_circular() and not scene.tears(way.whole)
         if is_free and not any(way.is_in_the_way_of(other) or other.is_in_the_way_of(way) for other in moved):
             moved.append(way)
@@ -232,8 +232,8 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
                 "several gradients share a part of the graph that cannot be computed twice: it prints, "
                 "assigns, or reads what is assigned",
                 way.node.span,
-                hint="fetch them in separate runs, or use one tf.gradients with respect to tensors of "
-                "which none depends on another",
+                hint="fetch them in separate runs, or use one tf.gradients with respect to tensors that do not "
+                "depend on one another",
             )
         else:
             return way, False
@@ -245,7 +245,7 @@ def _choose(scene: _Scene) -> tuple[_Way, bool]:
 
 
 def _write(scene: _Scene, way: _Way, in_place: bool, name: str) -> tuple[FunctionGraph, FunctionGraph]:
-    """The graph with the call and the gradient, and the function."""
+    """The graph with the call and the gradient, and the outlined function."""
     regions, region = scene.graph.regions, way.node.region
     if not all(is_inside(regions, scene.nodes[number].region, region) for number in way.whole):
         raise leaves_its_branch(way.node)
@@ -305,7 +305,7 @@ def _rest(node: Node, number: int, ready: dict[Port, int]) -> Node:
 
 
 def _exported(scene: _Scene, moved: set[int]) -> list[Port]:
-    """What others use of the nodes that move."""
+    """The outputs of moving nodes that other nodes use."""
     used = [port for n, node in enumerate(scene.nodes) if n not in moved for port in sources(node)]
     return sorted({port for port in (*used, *scene.graph.results) if port.node in moved})
 
@@ -313,7 +313,7 @@ def _exported(scene: _Scene, moved: set[int]) -> list[Port]:
 def _body(
     scene: _Scene, way: _Way, whole: set[int], results: Sequence[Port], name: str
 ) -> tuple[FunctionGraph, list[Port]]:
-    """The function, and what its call hands over: the xs first."""
+    """The function, and the arguments of its call: the xs first."""
     graph, region = scene.graph, way.node.region
     taken = list(way.wanted)
     pivots = set(graph.regions[region].starts)
@@ -329,15 +329,15 @@ def _body(
     params = []
     for index, port in enumerate(taken):
         maker = scene.nodes[port.node]
-        node = param_node(0, index, _short(maker), graph.type_of(port).erased(), maker.span)
+        node = param_node(0, index, maker.short_name, graph.type_of(port).erased(), maker.span)
         params.append(draft.add(node))
         copy.ports[port] = Port(params[-1])
     varied = {x: copy.ports[x] for x in way.wanted}
-    prefix = "" if region == 0 else f"{graph.regions[region].name}/"
+    prefix = in_scope("", graph.regions, region)
     for number in moving:
         node = scene.nodes[number]
         copy.add(number, replace(node, name=node.name.removeprefix(prefix)))
-        copy.ports.update(varied)  # an x that is computed here too is still what is varied
+        copy.ports.update(varied)  # an x that is recomputed here is still read from its parameter
     phase = Phase(tuple(params), tuple(copy.ports[port] for port in results))
     empty = FunctionGraph((), (), name, "function", span=way.node.span)
     return draft.freeze(empty, [phase], 0), taken
@@ -350,7 +350,3 @@ def _gradient(scene: _Scene, way: _Way, call: int, copy: Copy, taken: Sequence[P
     inputs = (Port(call), *map(copy.operand, way.cotangents))
     attrs = Attrs(given=given, wanted=wanted)
     return Node("gradient", inputs, types, way.node.name, copy.place(way.node.region), attrs, (), way.node.span)
-
-
-def _short(node: Node) -> str:
-    return node.name.rsplit("/", 1)[-1]

@@ -1,6 +1,6 @@
 """The markers, and reachability in a graph: ancestors and descendants, over data and control edges.
 
-Nodes stand in an order in which each comes after what it uses, so one pass finds what comes below; no walk recurses.
+Nodes are in topological order, so one pass finds descendants; no walk recurses.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from undertow.errors import GraphError
 from undertow.ir.graph import Node, Operand, Port, Region
 
-# A node that stands for a derivative: it takes `ys`, a cotangent for each, and `xs`, and gives the cotangent of each x.
+# The operator of a derivative: it takes `ys`, a cotangent for each, and `xs`, and gives the cotangent of each x.
 DERIVATIVE = "derivative"
-# An attribute of an assignment that an optimizer wrote.
+# The attribute of an assignment that an optimizer wrote.
 UPDATE = "update"
 
 
@@ -25,7 +25,7 @@ def parts_of(node: Node) -> tuple[tuple[Port, ...], tuple[Operand, ...], tuple[P
 
 
 def leaves_its_branch(derivative: Node) -> GraphError:
-    """The error of a derivative in a branch whose path is not all in there."""
+    """The error of a derivative in a branch whose path leaves the branch."""
     return GraphError(
         "a gradient inside a tf.cond depends on operations outside it",
         derivative.span,
@@ -34,33 +34,33 @@ def leaves_its_branch(derivative: Node) -> GraphError:
 
 
 def sources(node: Node) -> Iterator[Port]:
-    """What a node waits for."""
+    """The ports that a node waits for."""
     return (port for port in (*node.inputs, *node.controls) if isinstance(port, Port))
 
 
 def ancestors(nodes: Sequence[Node], ports: Iterable[Port]) -> set[int]:
-    """The nodes that these values need, those that give them included."""
-    found: set[int] = set()
+    """The nodes that these values need, including those that compute them."""
+    needed: set[int] = set()
     todo = [port.node for port in ports]
     while todo:
         number = todo.pop()
-        if number not in found:
-            found.add(number)
+        if number not in needed:
+            needed.add(number)
             todo += [port.node for port in sources(nodes[number])]
-    return found
+    return needed
 
 
 def descendants(nodes: Sequence[Node], ports: Collection[Port], roots: Collection[int] = ()) -> set[int]:
-    """The nodes that need one of these values, or one of these nodes; the roots are not included."""
-    found: set[int] = set()
+    """The nodes that need one of these values, or one of the roots; the roots are not included."""
+    below: set[int] = set()
     for number, node in enumerate(nodes):
-        if any(port in ports or port.node in found or port.node in roots for port in sources(node)):
-            found.add(number)
-    return found
+        if any(port in ports or port.node in below or port.node in roots for port in sources(node)):
+            below.add(number)
+    return below
 
 
 def is_inside(regions: Sequence[Region], inner: int, outer: int) -> bool:
-    """Is a region another one, or below it?"""
+    """Is `inner` the region `outer`, or nested in it?"""
     at: int | None = inner
     while at is not None and at != outer:
         at = regions[at].parent
@@ -68,7 +68,7 @@ def is_inside(regions: Sequence[Region], inner: int, outer: int) -> bool:
 
 
 def in_order(numbers: Iterable[int], needs: Callable[[int], Iterable[int]]) -> Iterator[int]:
-    """These, and what they need, each after what it needs itself."""
+    """These nodes, and what they need, in topological order."""
     done: set[int] = set()
     for number in numbers:
         stack = [number]

@@ -1,9 +1,9 @@
 """Expose reads: a derivative with respect to a variable becomes one with respect to the tensors that read it.
 
 A variable is read where it is used: in the graph itself, in branches, loops and functions. Before a derivative with
-respect to it is outlined, each read in a branch or below a call becomes a read in the region of the derivative, whose
-value is handed on; then the reads are tensors like any other x. That is the same program: nothing orders those reads
-after an assignment, or it is refused.
+respect to it is outlined, each read in a branch or below a call moves to the region of the derivative, and its value is
+handed on; then the reads are tensors like any other x. This keeps the program's meaning, since no such read follows an
+assignment; if one does, it is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from undertow.errors import GraphError
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node
+from undertow.ir.names import in_scope
 from undertow.ir.structure import ENTERS
 from undertow.ir.walk import entered_by
 from undertow.ops.op import find
@@ -24,7 +25,7 @@ from undertow.types import Type
 
 
 def expose_reads(library: Library) -> tuple[Library, Counter[str]]:
-    """The library with derivatives that name tensors only, one output for each, and one node for each list of ys."""
+    """The library with derivatives with respect to tensors only, one output for each, one node for each list of ys."""
     marked = [graph for graph in library.functions.values() if any(node.op == DERIVATIVE for node in graph.nodes)]
     if not marked:
         return library, Counter()
@@ -43,31 +44,31 @@ def expose_reads(library: Library) -> tuple[Library, Counter[str]]:
 
 
 def used_by(node: Node, op: str, functions: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The variables that a node reads, or assigns: itself, or through what it enters."""
+    """The variables that a node uses by `op` (`read` or `assign`), itself or through the graph that it enters."""
     if node.op in ENTERS:
         return functions[node.attrs.text(ENTERS[node.op])]
     return frozenset({node.attrs.text("variable")} if node.op == op else ())
 
 
 def using(library: Library, op: str) -> dict[str, frozenset[str]]:
-    """The same for functions."""
-    found = dict.fromkeys(library.functions, frozenset[str]())
+    """The variables that each function uses by `op`, itself or through the functions that it enters."""
+    variables = dict.fromkeys(library.functions, frozenset[str]())
     is_growing = True
     while is_growing:
         is_growing = False
-        for name in reversed(found):
-            used = found[name].union(*(used_by(node, op, found) for node in library.functions[name].nodes))
-            is_growing |= used != found[name]
-            found[name] = used
-    return found
+        for name in reversed(variables):
+            used = variables[name].union(*(used_by(node, op, variables) for node in library.functions[name].nodes))
+            is_growing |= used != variables[name]
+            variables[name] = used
+    return variables
 
 
 def _changing(library: Library, marked: Iterable[FunctionGraph]) -> dict[str, dict[str, Node]]:
-    """Functions below differentiated calls -> the variables that they read, which become parameters, with a read."""
+    """Functions below differentiated calls -> the variables that become their parameters, each with a read of it."""
     reads, assigns = using(library, "read"), using(library, "assign")
     every = (node for graph in library.functions.values() for node in graph.nodes)
     example = {node.attrs.text("variable"): node for node in every if node.op == "read"}
-    found: dict[str, dict[str, Node]] = {}
+    changing: dict[str, dict[str, Node]] = {}
     for graph in marked:
         for derivative in graph.nodes:
             if derivative.op != DERIVATIVE:
@@ -84,31 +85,31 @@ def _changing(library: Library, marked: Iterable[FunctionGraph]) -> dict[str, di
                 todo += [node.attrs.text(ENTERS[node.op])] if node.op in ENTERS else []
             while todo:
                 name = todo.pop()
-                if fresh := (variables & reads[name]) - found.get(name, {}).keys():
-                    found.setdefault(name, {}).update({variable: example[variable] for variable in sorted(fresh)})
+                if fresh := (variables & reads[name]) - changing.get(name, {}).keys():
+                    changing.setdefault(name, {}).update({variable: example[variable] for variable in sorted(fresh)})
                     todo += entered_by(library.functions[name])
-    return found
+    return changing
 
 
 def _check_order(assigned: frozenset[str], derivative: Node) -> None:
-    """Refuse a read below a call, or in a branch, that an assignment may come before: which value it sees is open."""
+    """Refuse a read, below a call or in a branch, that an assignment may precede: which value it sees is undefined."""
     if assigned:
         raise GraphError(
-            f"the gradient with respect to variable `{min(assigned)}` goes through a read of it, in a function, loop "
-            "or branch, that follows an assignment",
+            f"the gradient with respect to variable `{min(assigned)}` goes through a read of it in a function, loop "
+            "or branch that follows an assignment",
             derivative.span,
             hint="read it outside with x = v.read_value(), pass x in, and take the gradient with respect to x",
         )
 
 
 def _variables(node: Node) -> tuple[str, ...]:
-    found = node.attrs["variables"]
-    assert isinstance(found, tuple)
-    return tuple(map(str, found))
+    names = node.attrs["variables"]
+    assert isinstance(names, tuple)
+    return tuple(map(str, names))
 
 
 def _named(node: Node) -> list[tuple[str, list[Port]]]:
-    """What a derivative names: for each x the variable that it is, or "", and tensors."""
+    """What a derivative is with respect to: for each x a variable, or "", and tensors."""
     rest = iter(parts_of(node)[2])
     sizes = node.attrs.integers("sizes")
     return [
@@ -132,7 +133,7 @@ class _Values(Copy):
 
 
 class _Exposing:
-    """A graph on its way to derivatives with respect to tensors. Regions and numbers are old ones, ports are new."""
+    """A graph whose derivatives are being rewritten. Regions and numbers are of the old graph, ports of the new."""
 
     def __init__(self, graph: FunctionGraph, changing: Mapping[str, Mapping[str, Node]]) -> None:
         self.graph = graph
@@ -140,27 +141,27 @@ class _Exposing:
         self.changing = changing
         self.draft = Draft(graph.kind, graph.regions[0].name)
         self.copy = _Values(graph, self.draft)
-        self.brought: dict[tuple[Port, int], Port] = {}  # a value -> as it is seen in a branch of the draft
+        self.brought: dict[Port, dict[int, Port]] = {}  # a value -> as it is seen in regions of the draft
         self.reads: dict[tuple[str, int, tuple[Port, ...]], Port] = {}  # one for each variable and place
         self.params: dict[str, Port] = {}  # variables whose values callers hand over
         self.markers = [number for number, node in enumerate(self.nodes) if node.op == DERIVATIVE]
         self.above = {n: ancestors(self.nodes, parts_of(self.nodes[n])[0]) for n in self.markers}
-        # Reads that are an x themselves: others of the variable are not the same tensor.
+        # Reads that are an x themselves: another read of the same variable is another tensor.
         self.pinned = {x for n in self.markers for variable, xs in _named(self.nodes[n]) for x in xs if not variable}
-        # Values of variables that derivatives are taken with respect to, besides those that they name.
+        # (marker, variable) -> further values of the variable that the derivative is with respect to.
         self.added: dict[tuple[int, str], dict[Port, None]] = {}
         self.derivatives: dict[tuple[tuple[Operand, ...], int], int] = {}
 
     def make(self) -> FunctionGraph:
         graph, copy = self.graph, self.copy
-        count = len(graph.params)  # which are the first nodes, after the start
+        count = len(graph.params)  # the first nodes are the start and the parameters
         for number, node in enumerate(self.nodes):
             if node.op == DERIVATIVE:
                 self._write_derivative(number, node)
                 continue
             if node.op in ENTERS:
                 taken = self.changing.get(node.attrs.text(ENTERS[node.op]), {})
-                # Under ports that no node has: what is copied names its inputs as they were.
+                # New inputs go under ports that no old node has, since `copy.add` takes inputs of the old graph.
                 values: dict[Operand, Port] = {
                     Port(-1, k): self._handed(*item, number) for k, item in enumerate(taken.items())
                 }
@@ -190,7 +191,7 @@ class _Exposing:
             self.added.setdefault((marker, variable), {})[value] = None
 
     def _handed(self, variable: str, read: Node, number: int) -> Port:
-        """A variable's value, for a call of a function that takes it."""
+        """A variable's value, for a call of a function that takes it as an argument."""
         call, asking = self.nodes[number], self._asking(variable, number)
         if variable in self.params:
             value = self.params[variable]
@@ -206,7 +207,7 @@ class _Exposing:
         return self._bring(value, call.region)
 
     def _replace_read(self, number: int, node: Node) -> None:
-        """A read of what is a parameter now; one in a branch; one that waits for the same as another."""
+        """Replace a read by the parameter, by a read in the derivative's region, or by an equal read."""
         variable = node.attrs.text("variable")
         asking = self._asking(variable, number)
         region = min((self.nodes[m].region for m in asking), default=node.region)
@@ -216,7 +217,7 @@ class _Exposing:
             return
         elif region != node.region and is_inside(self.graph.regions, node.region, region):
             value = self._read(variable, node, region, ())
-        else:  # the derivatives name it
+        else:  # the derivatives list it as an x already
             if Port(number) not in self.pinned:
                 own = self.copy.ports[Port(number)]
                 self.copy.instead[Port(number)] = self.reads.setdefault(self._key(variable, node), own)
@@ -225,87 +226,62 @@ class _Exposing:
         self.copy.instead[Port(number)] = self._bring(value, node.region)
 
     def _key(self, variable: str, read: Node) -> tuple[str, int, tuple[Port, ...]]:
-        """Reads with the same one are the same read. A pivot says no more than the region does."""
+        """Reads with equal keys are one read. A pivot among the control edges adds nothing to the region."""
         waits = (self.copy.ports[port] for port in read.controls)
         return variable, self.copy.place(read.region), tuple(p for p in waits if not self.draft.is_pivot(p))
 
     def _read(self, variable: str, like: Node, region: int, controls: tuple[Port, ...]) -> Port:
         attrs = Attrs(**{name: value for name, value in like.attrs.items() if name != "device"})
-        node = replace(like, name=self._in_scope(variable, region), attrs=attrs, controls=controls, region=region)
+        node = replace(
+            like, name=in_scope(variable, self.graph.regions, region), attrs=attrs, controls=controls, region=region
+        )
         key = self._key(variable, node)
         if key not in self.reads:
             self.copy.add(-2 - len(self.reads), node)
             self.reads[key] = Port(len(self.draft.nodes) - 1)
         return self.reads[key]
 
-    def _in_scope(self, name: str, region: int) -> str:
-        return name if region == 0 else f"{self.graph.regions[region].name}/{name}"
-
     def _bring(self, port: Port, to: int) -> Port:
-        """A value as it is seen in a region: through a Switch for each branch on the way."""
-        draft, region = self.draft, self.copy.place(to)
-        path: list[int] = []
-        while region != draft.home(port) and (port, region) not in self.brought:
-            path.append(region)
-            parent = draft.regions[region].parent
-            assert parent is not None, "a value of a branch is used outside it"
-            region = parent
-        maker = draft.nodes[port.node]
-        while path:
-            pred, seen, type_ = (
-                draft.regions[path[-1]].pred,
-                self.brought.get((port, region), port),
-                draft.type_of(port),
-            )
-            assert pred is not None
-            scope = "" if region == 0 else f"{draft.regions[region].name}/"
-            name = f"{scope}{_short(maker)}.if"
-            switch = draft.add(Node("switch", (pred, seen), (type_, type_), name, region, span=maker.span))
-            for index, side in enumerate(draft.pairs[pred, region]):
-                self.brought[port, side] = Port(switch, index)
-            region = path.pop()
-        return self.brought.get((port, region), port)
+        """A value as it is seen in a region."""
+        seen = self.brought.setdefault(port, {self.draft.home(port): port})
+        return self.draft.bring(seen, self.copy.place(to), self.draft.nodes[port.node].short_name)
 
     # -- derivatives ---------------------------------------------------------------------------------------
 
     def _write_derivative(self, number: int, node: Node) -> None:
-        """One derivative for all with the same ys and cotangents; the gradient of several reads is their sum."""
+        """One node for all derivatives with the same ys and cotangents; cotangents of several reads are added."""
         copy, draft = self.copy, self.draft
         ys, cotangents, _ = parts_of(node)
         wanted: list[list[Port]] = []
         for index, (variable, named) in enumerate(_named(node)):
             xs = [copy.instead.get(x, copy.ports[x]) for x in named]
             xs += [self._bring(value, node.region) for value in self.added.get((number, variable), {})]
-            if not xs:  # the functions that might have read it do not
+            if not xs:  # nothing on the path reads the variable
                 xs = [self._read(variable, _reading(variable, node.types[index]), node.region, ())]
             wanted.append(list(dict.fromkeys(xs)))
         leading = tuple(map(copy.operand, (*ys, *cotangents)))
         at = self.derivatives.get((leading, node.region))
         if at is None or any(x.node > at for xs in wanted for x in xs):
-            name, region = self._in_scope(_short(node), node.region), copy.place(node.region)
-            at = draft.add(Node(DERIVATIVE, leading, (), name, region, Attrs(ys=len(ys)), (), node.span))
+            region, attrs = copy.place(node.region), Attrs(ys=len(ys))
+            at = draft.add(Node(DERIVATIVE, leading, (), node.name, region, attrs, (), node.span))
             self.derivatives[leading, node.region] = at
         for index, ports in enumerate(wanted):
             total = self._output(at, ports[0])
             for x in ports[1:]:
                 terms = total, self._output(at, x)
-                name = self._in_scope("sum", node.region)
+                name = in_scope("sum", self.graph.regions, node.region)
                 types = (draft.type_of(terms[1]),)
                 total = Port(draft.add(Node("add", terms, types, name, copy.place(node.region), span=node.span)))
             copy.ports[Port(number, index)] = total
 
     def _output(self, derivative: int, x: Port) -> Port:
-        """The cotangent of an x."""
+        """The output of a derivative for an x; added if it is not there yet."""
         node = self.draft.nodes[derivative]
         xs = parts_of(node)[2]
         if x not in xs:
             types = (*node.types, self.draft.type_of(x).erased())
             self.draft.nodes[derivative] = replace(node, inputs=(*node.inputs, x), types=types)
         return Port(derivative, xs.index(x) if x in xs else len(xs))
-
-
-def _short(node: Node) -> str:
-    return node.name.rsplit("/", 1)[-1]
 
 
 def _reading(variable: str, type_: Type) -> Node:

@@ -13,7 +13,7 @@ from undertow.passes.markers.reads import used_by, using
 
 
 def order_updates(library: Library) -> tuple[Library, Counter[str]]:
-    """The library with control edges from what reads a variable in main to what updates it, and how many updates."""
+    """The library with control edges from the reads of a variable in main to its updates, and the number of updates."""
     main = library.functions[library.main]
     updates = [number for number, node in enumerate(main.nodes) if UPDATE in node.attrs]
     if not updates:
@@ -36,26 +36,26 @@ def order_updates(library: Library) -> tuple[Library, Counter[str]]:
         copy.add(number, nodes[number])
     params = tuple(copy.ports[Port(param)].node for param in main.params)
     phase = Phase(params, tuple(copy.ports[port] for port in main.results))
-    made = copy.draft.freeze(main, [phase], main.carried)
-    return Library({**library.functions, library.main: made}, library.main), Counter({"update": len(updates)})
+    ordered = copy.draft.freeze(main, [phase], main.carried)
+    return Library({**library.functions, library.main: ordered}, library.main), Counter({"update": len(updates)})
 
 
 def _below(nodes: Sequence[Node], number: int) -> set[int]:
-    """A node, and what comes after it. (Edges have been added, so the order of the nodes says nothing.)"""
+    """A node and its descendants. (Added edges may have broken the topological order, so `descendants` won't do.)"""
     users: dict[int, list[int]] = {}
     for user, node in enumerate(nodes):
         for port in sources(node):
             users.setdefault(port.node, []).append(user)
-    found, todo = {number}, [number]
+    below, todo = {number}, [number]
     while todo:
-        fresh = set(users.get(todo.pop(), ())) - found
-        found |= fresh
+        fresh = set(users.get(todo.pop(), ())) - below
+        below |= fresh
         todo += fresh
-    return found
+    return below
 
 
 def _seen_outside(main: FunctionGraph, number: int) -> list[Port]:
-    """What is there, outside branches, when a node has fired."""
+    """Ports outside branches that have a token once a node has fired."""
     node = main.nodes[number]
     if node.region == 0:
         return [Port(number, index) for index in range(len(node.types))]

@@ -34,10 +34,11 @@ def test_what_is_said() -> None:
     for rows, said in (
         ([], "it ends too early"),
         (program.rows[:-1], "it ends too early"),
-        ([*program.rows, 0], "it goes on behind its end"),
-        ([99, *program.rows[1:]], "it is of another version"),
+        ([*program.rows, 0], "numbers are left over at its end"),
+        ([99, *program.rows[1:]], "another version of the encoding.* rebuild it: `make core`"),
+        ([program.rows[0] + 256, *program.rows[1:]], "or for other fields; rebuild it: `make core`"),
     ):
         with pytest.raises(ValueError, match=said):
             _core.decode(np.array(rows, np.int64), program.words, program.constants)
-    with pytest.raises(ValueError, match="constants are missing"):
+    with pytest.raises(ValueError, match="too few constants"):
         _core.decode(program.rows, program.words, [])

@@ -1,0 +1,64 @@
+"""Python's operators in captured code: one set of rules, whether operands are traced or known.
+
+A traced value applies our operators by itself. So that an expression of constants means the same, operators and ufuncs
+on NumPy values of our dtypes are our functions too: i64 with f32 gives f32, and an integer division by zero is a fault
+of the run. Everything else is left to Python: its own numbers, strings and lists, and dtypes that graphs do not have.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.frontend.functions import public as functions
+from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.traced import numpy_names
+from undertow.ops.op import CATALOGUE
+from undertow.types import DTYPES
+
+_DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
+
+
+def _is_array(value: object) -> bool:
+    return (type(value) is np.ndarray or isinstance(value, np.generic)) and value.dtype in _DTYPES
+
+
+def are_constants(operands: Sequence[object]) -> bool:
+    """Are they NumPy values of our dtypes, or Python numbers beside at least one of these?"""
+    return any(map(_is_array, operands)) and all(_is_array(x) or is_weak(x) for x in operands)
+
+
+def _by_name(dunder: str) -> Callable[..., Any]:
+    """An operator of Python's by the name of its method."""
+    python = getattr(operator, dunder)
+    ours = getattr(functions, _OURS[dunder])
+    return lambda *operands: (ours if are_constants(operands) else python)(*operands)
+
+
+_OURS = {f"__{name}": row.public for row in CATALOGUE.values() for name in row.names("__")} | {"__pos__": "positive"}
+_NAMES = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+_UNARIES = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+
+BINARY: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _NAMES.items()}
+INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
+UNARY: dict[type, Callable[[Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _UNARIES.items()}
+COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    **{op: _by_name(f"__{name}__") for op, name in _COMPARISONS.items()},
+    ast.Is: operator.is_, ast.IsNot: operator.is_not,
+}  # fmt: skip
+
+
+def of_ufunc(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Our function for a ufunc of NumPy's that is called with constants; otherwise the function itself."""
+    if isinstance(function, np.ufunc) and not kwargs and function in numpy_names() and are_constants(args):
+        return getattr(functions, numpy_names()[function])
+    return function
