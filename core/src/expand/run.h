@@ -163,7 +163,8 @@ inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* ro
   } else {
     copy->path = {};
   }
-  for (int32_t k = 0; k < made_of.layout.all; ++k) copy->slots[k] = 0;
+  const int32_t references = made_of.layout.arrays + made_of.layout.entries;
+  for (int32_t k = 0; k < references; ++k) copy->slots[k] = 0;
   const uint32_t* const from = made_of.counts.data();
   uint32_t* const to = copy->counts();
   const size_t counts = made_of.counts.size();
