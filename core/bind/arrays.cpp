@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -29,6 +30,7 @@ DType dtype_of(const Array& array) {
 }
 
 std::vector<int64_t> shape_of(const Array& array, size_t first) {
+  if (array.ndim() > first + kMostRank) throw nb::value_error("an array has too many axes");
   std::vector<int64_t> shape;
   for (size_t axis = first; axis < array.ndim(); ++axis) shape.push_back(static_cast<int64_t>(array.shape(axis)));
   return shape;
@@ -65,6 +67,18 @@ const Functions& isa_named(const std::string& name) {
   return *found;
 }
 
+int64_t bytes_of(const Shape& shape, DType dtype, int64_t lanes) {
+  constexpr int64_t kMostBytes = int64_t{1} << 46;
+  int64_t most = size_of(dtype);
+  const auto times = [&](int64_t length) {
+    if (length < 0 || __builtin_mul_overflow(most, std::max<int64_t>(length, 1), &most) || most > kMostBytes)
+      throw nb::value_error("a result is too large");
+  };
+  times(lanes);
+  for (int axis = 0; axis < shape.rank; ++axis) times(shape.sizes[axis]);
+  return lanes * shape.count() * size_of(dtype);
+}
+
 constexpr std::align_val_t kAlignment{64};
 
 Column::Column(int64_t bytes)
@@ -96,8 +110,8 @@ Operands::Operands(const std::vector<Array>& arrays, const std::vector<bool>& sh
 
 Results::Results(int64_t lanes, std::vector<Shape> given, const std::vector<Type>& types) : shapes(std::move(given)) {
   for (size_t k = 0; k < types.size(); ++k) {
+    columns.push_back(std::make_unique<Column>(bytes_of(shapes[k], types[k].dtype, lanes)));
     const int64_t bytes = shapes[k].count() * size_of(types[k].dtype);
-    columns.push_back(std::make_unique<Column>(lanes * bytes));
     views.push_back({columns.back()->data, bytes, shapes[k].sizes, shapes[k].rank, types[k].dtype});
   }
 }

@@ -17,12 +17,17 @@ namespace undertow {
 using Array = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
 using NumpyArray = nanobind::ndarray<nanobind::numpy>;
 
+constexpr size_t kMostRank = kMostAxes - 5;  ///< of a value that comes from Python
+
 DType dtype_named(const std::string& name);
 DType dtype_of(const Array& array);
 nanobind::dlpack::dtype dlpack_of(DType dtype);
 std::vector<int64_t> shape_of(const Array& array, size_t first = 0);  ///< from axis `first` on
 Attrs attrs_of(const nanobind::dict& dict);
 const Functions& isa_named(const std::string& name);
+
+/// The bytes of so many lanes of an array; a ValueError where a length is below zero, or no machine has as many.
+int64_t bytes_of(const Shape& shape, DType dtype, int64_t lanes);
 
 /// A padded, aligned column.
 struct Column {

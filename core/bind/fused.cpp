@@ -50,6 +50,9 @@ struct Prepared {
       instructions.push_back(instruction);
       dtypes.push_back(instruction.op->output);
     }
+    if (dtypes.size() > Fused::kMostRegisters || outputs.size() > Fused::kMostRegisters || arrays.size() > 64)
+      throw nb::value_error("too many registers");
+    if (shape.size() > kMostRank) throw nb::value_error("results have too many axes");
     std::vector<Shape> shapes;
     std::vector<Type> types;
     for (int output : outputs) {
@@ -65,7 +68,6 @@ struct Prepared {
     for (const View& view : operands.views) inputs.push_back({view.dtype, view.count() != 1});
     std::vector<Fused::Output> from;
     for (int output : outputs) from.push_back({output, n != 1});
-    if (dtypes.size() > Fused::kMostRegisters) throw nb::value_error("too many registers");
     fused.emplace(n, inputs, instructions, from);
     for (const View& view : operands.views) given.push_back({static_cast<std::byte*>(view.data), view.stride});
     given.resize(dtypes.size());

@@ -167,9 +167,16 @@ nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> 
       throw nb::value_error("an input is not of the type that the plan wants");
   }
   std::vector<View> views;
-  for (size_t k = 0; k < arrays.size(); ++k)
-    views.push_back({const_cast<void*>(arrays[k].data()), 0, shapes[k].data(), static_cast<int>(shapes[k].size()),
-                     dtype_of(arrays[k])});
+  std::vector<std::unique_ptr<Column>> copies;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    void* data = const_cast<void*>(arrays[k].data());
+    if (reinterpret_cast<uintptr_t>(data) % arrays[k].itemsize() != 0) [[unlikely]] {  // a part of a buffer of bytes
+      copies.push_back(std::make_unique<Column>(static_cast<int64_t>(arrays[k].nbytes())));
+      std::memcpy(copies.back()->data, data, arrays[k].nbytes());
+      data = copies.back()->data;
+    }
+    views.push_back({data, 0, shapes[k].data(), static_cast<int>(shapes[k].size()), dtype_of(arrays[k])});
+  }
   PythonHost host(std::move(apply), std::move(trace));
   RunStats stats;
   std::vector<Value> values;

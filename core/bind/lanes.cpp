@@ -17,6 +17,8 @@ namespace {
 /// that side stands for all its lanes.
 nb::tuple part_and_meet(const Array& pred, const Array& values, bool one_yes, bool one_no, const std::string& isa) {
   const LaneFunctions& lanes = *isa_named(isa).lanes;
+  if (pred.ndim() != 1 || values.ndim() != 1 || pred.itemsize() != 1)
+    throw nb::value_error("lanes are elements of arrays with one axis, and what parts them are bools");
   const auto n = static_cast<int64_t>(pred.shape(0));
   const auto size = static_cast<int64_t>(values.itemsize());
   if (values.shape(0) != pred.shape(0) || (size != 4 && size != 8)) throw nb::value_error("values of 4 or 8 bytes");

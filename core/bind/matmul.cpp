@@ -18,6 +18,13 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
+/// Products are of floats, all of one dtype.
+void check_floats(const Operands& operands) {
+  for (const Type& type : operands.types)
+    if (type.dtype != operands.types[0].dtype || (type.dtype != DType::F32 && type.dtype != DType::F64))
+      throw nb::value_error("products are of floats of one dtype");
+}
+
 /// x (m x k) and w (k x n, or n x k if transposed), and memory for their product.
 struct Product {
   Operands operands;
@@ -33,10 +40,15 @@ struct Product {
         k(at(0, 1)),
         n(at(1, transposed ? 0 : 1)),
         results(1, {shape()}, {{operands.types[0].dtype, 2}}),
-        packed(isa, operands.types[0].dtype, k, n) {
+        packed(isa, checked(operands, at(1, transposed ? 1 : 0) == k), k, n) {
     packed.pack(operands.views[1].data, transposed ? 1 : n, transposed ? k : 1);
   }
 
+  static DType checked(const Operands& operands, bool fits) {
+    check_floats(operands);
+    if (!fits) throw nb::value_error("matrices that do not fit each other");
+    return operands.types[0].dtype;
+  }
   int64_t at(size_t operand, size_t axis) const {
     if (operands.views[operand].rank != 2) throw nb::value_error("products here are of matrices");
     return operands.shapes[operand][axis];
@@ -70,6 +82,11 @@ double time_product(const Array& x, const Array& w, bool transposed, bool wide, 
 
 NumpyArray outer_sum(const Array& x, const Array& g, const Array& start, const std::string& isa) {
   const Operands operands({x, g, start}, {x.ndim() == 1, g.ndim() == 1, true});
+  const std::vector<View>& views = operands.views;
+  check_floats(operands);
+  if (views[0].rank != 1 || views[1].rank != 1 || views[2].rank != 2 || views[2].shape[0] != views[0].shape[0] ||
+      views[2].shape[1] != views[1].shape[0])
+    throw nb::value_error("the sum of products of rows is a matrix");
   Scratch scratch;
   Results results(1, {Shape(operands.views[2])}, {operands.types[2]});
   std::memcpy(results.views[0].data, operands.views[2].data, static_cast<size_t>(operands.views[2].bytes()));
@@ -81,6 +98,8 @@ NumpyArray outer_sum(const Array& x, const Array& g, const Array& start, const s
 double time_outer(const Array& x, const Array& g, bool wide, double seconds) {
   const Operands operands({x, g}, {false, false});
   const View &left = operands.views[0], &right = operands.views[1];
+  check_floats(operands);
+  if (left.rank != 1 || right.rank != 1) throw nb::value_error("products here are of rows");
   const int64_t k = left.count(), n = right.count();
   Column out(k * n * size_of(left.dtype));
   std::memset(out.data, 0, static_cast<size_t>(k * n * size_of(left.dtype)));

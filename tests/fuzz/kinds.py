@@ -8,12 +8,14 @@ from random import Random
 from tests.fuzz.agreement import gradient_run, python_run, vectors_run, ways_run
 from tests.fuzz.case import Case
 from tests.fuzz.files import spoiled_file
+from tests.fuzz.graphs import false_graph
 from tests.fuzz.interrupts import interrupted_runs
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
 from tests.fuzz.programs import concurrent_run, exact_run, limited_run
 
 KINDS: dict[str, Callable[[Random], Case]] = {
     "files": spoiled_file,
+    "graphs": false_graph,
     "plans": spoiled_plan,
     "templates": spoiled_templates,
     "programs": exact_run,

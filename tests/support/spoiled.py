@@ -170,7 +170,7 @@ def _mutated(rows: npt.NDArray[np.int64], chance: random.Random, times: int) -> 
         at = chance.randrange(len(found))
         kind = chance.random()
         if kind < 0.35:
-            found[at] += chance.choice((-1, 1))
+            found[at : at + 1] += chance.choice((-1, 1))  # of an array: it wraps without a warning
         elif kind < 0.6:
             found[at] = found[chance.randrange(len(found))]
         elif kind < 0.75:

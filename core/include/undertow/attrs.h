@@ -23,7 +23,11 @@ class Attrs {
   const OptionalInts& optionals(const char* name) const { return get<OptionalInts>(name); }
   std::vector<int> axes(const char* name) const {
     std::vector<int> out;
-    for (const auto& axis : optionals(name)) out.push_back(static_cast<int>(axis.value()));
+    for (const auto& axis : optionals(name)) {
+      if (!axis || *axis < 0 || *axis > INT32_MAX)
+        throw std::invalid_argument(std::string("the attribute ") + name + " names no axes");
+      out.push_back(static_cast<int>(*axis));
+    }
     return out;
   }
 

@@ -1,8 +1,11 @@
 // The graph-expanding engine: every call makes a copy of the callee's graph, and tokens move one at a time.
 //
 // A template is one phase of a body. A copy of it has a slot for each value, a count for each step that waits for more
-// than one token, and is freed when all its steps have fired and all its child copies are freed. Values that later
-// phases need are saved in a table, keyed by call path; a later phase is a new copy, which loads them from there.
+// than one thing, and goes when none of its steps is ready and no copy below it is left: nothing can happen to it then.
+// What later phases need goes into a table by call path; the copy of a later phase is a fresh one and finds it there.
+//
+// What a slot holds is of the slot's type, whoever wrote the templates: decoding checks the types of all that is moved,
+// and a run those lengths that only it knows. So an operator whose types state all lengths need not look at shapes.
 #pragma once
 
 #include <memory>
@@ -83,11 +86,10 @@ struct Op {
   int32_t kernel;
   std::vector<Operand> inputs;
   std::vector<int32_t> outputs;  ///< slots, or kNoSlot for order tokens
-  bool is_static = false;        ///< all shapes are known
+  bool is_static = false;        ///< all shapes are known, and were compared with what the kernel gives
 };
 
 struct Branch {
-  int32_t sizes[2];  ///< how many chains of steps begin in each side
   Program sides[2];
 };
 
@@ -135,6 +137,7 @@ struct Layout {
 };
 
 struct Template {
+  int32_t number;  ///< in Plan::templates
   int32_t body, phase;
   bool is_function;
   Layout layout;
@@ -144,7 +147,6 @@ struct Template {
   std::vector<Pair> saves;       ///< to the record
   std::vector<Read> reads;
   std::vector<uint32_t> counts;
-  int32_t size;  ///< chains of steps that begin outside of branches
   Program start;
   std::vector<Step> steps;
   std::vector<std::vector<Pair>> again;  ///< arguments of the next iteration

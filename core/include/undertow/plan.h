@@ -140,8 +140,7 @@ struct Outline;
 
 class Plan {
  public:
-  /// Decode; throws std::invalid_argument if the plan is not valid. Attributes of kernels are trusted: the type rules
-  /// of the operators have checked them.
+  /// Decode; throws std::invalid_argument if the plan is not valid.
   Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constant_values);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

@@ -3,8 +3,10 @@
 
 #include <cstring>
 
+#include "run/values.h"
 #include "undertow/kernel.h"
 #include "undertow/memory.h"
+#include "undertow/run.h"
 
 namespace undertow::expand {
 
@@ -24,8 +26,15 @@ inline View view_of(Block* array, int rank, DType dtype) {
   return view;
 }
 
+/// An array that is there: a slot that nothing was written to has none.
+inline Block* array_in(uint64_t cell) {
+  if (cell == 0) [[unlikely]]
+    throw Stop{Stop::Kind::Missing};
+  return as_array(cell);
+}
+
 inline uint64_t shared(uint64_t cell) {
-  Block* array = as_array(cell);
+  Block* array = array_in(cell);
   if (array->refs != kConstant) ++array->refs;
   return cell;
 }
@@ -35,9 +44,7 @@ inline void drop(Pool& pool, Block* array) {
 }
 
 inline Block* make_array(Pool& pool, const int64_t* shape, int rank, DType dtype) {
-  int64_t bytes = size_of(dtype);
-  for (int axis = 0; axis < rank; ++axis) bytes *= shape[axis];
-  Block* array = pool.take(shape_bytes(rank) + bytes);
+  Block* array = pool.take(shape_bytes(rank) + array_bytes(dtype, shape, rank));
   if (rank > 0) std::memcpy(shape_of(array), shape, static_cast<size_t>(rank) * 8);
   return array;
 }

@@ -17,21 +17,22 @@ void* Arena::fresh(int32_t number) {
   return found;
 }
 
-void Table::put(const Path& path, uint64_t* record) {
+void Table::put(const Path& path, int32_t body, uint64_t* record) {
   if (used_ * 4 >= size_ * 3) grow();
-  *find(path) = {path, record};
+  *find(path, body) = {path, record, body};
   ++used_;
 }
 
-/// The row of a path, or the empty row where it belongs.
-Table::Row* Table::find(const Path& path) {
+/// The row of an activation, or the empty one where it would be.
+Table::Row* Table::find(const Path& path, int32_t body) {
+  const auto is_other = [&](const Row& row) { return row.record != nullptr && (row.path != path || row.body != body); };
   size_t place = home(path);
-  while (rows_[place].record != nullptr && rows_[place].path != path) place = (place + 1) & (size_ - 1);
+  while (is_other(rows_[place])) place = (place + 1) & (size_ - 1);
   return &rows_[place];
 }
 
-void Table::remove(const Path& path) {
-  size_t hole = static_cast<size_t>(find(path) - rows_);
+void Table::remove(const Path& path, int32_t body) {
+  size_t hole = static_cast<size_t>(find(path, body) - rows_);
   if (rows_[hole].record == nullptr) return;
   --used_;
   for (size_t place = hole;;) {
@@ -56,7 +57,7 @@ void Table::grow() {
   rows_ = reinterpret_cast<Row*>(block_->data());
   std::fill(rows_, rows_ + size_, Row{});
   for (size_t place = 0; place < before; ++place)
-    if (old[place].record != nullptr) *find(old[place].path) = old[place];
+    if (old[place].record != nullptr) *find(old[place].path, old[place].body) = old[place];
   pool_.drop(old_block);
 }
 

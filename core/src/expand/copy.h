@@ -71,7 +71,7 @@ struct Copy {
   Entry* entry;
   Lanes* lanes;
   int64_t index;  ///< of the iteration or lane; -1 for calls
-  int32_t left;   ///< steps that have not fired, and child copies that have not been freed
+  int32_t left;   ///< steps that are ready or fire now, and copies and maps below that have not gone
   int32_t visits;
   int64_t depth;
   Path path;
@@ -119,23 +119,25 @@ class Arena {
   int64_t size_ = 128;
 };
 
-/// Records by path: a hash table with linear probing and deletion by backward shift.
+/// Records by path and body: those of one body look alike. Open addressing; a place is freed by moving up those behind
+/// it.
 class Table {
  public:
   explicit Table(Pool& pool) : pool_(pool) {}
 
-  /// The record of a path, or null.
-  uint64_t* get(const Path& path) { return size_ == 0 ? nullptr : find(path)->record; }
-  void put(const Path& path, uint64_t* record);  ///< the path must have none
-  void remove(const Path& path);
+  /// The record of an activation, or null.
+  uint64_t* get(const Path& path, int32_t body) { return size_ == 0 ? nullptr : find(path, body)->record; }
+  void put(const Path& path, int32_t body, uint64_t* record);  ///< of an activation that has none
+  void remove(const Path& path, int32_t body);
 
  private:
   struct Row {
     Path path;
     uint64_t* record;
+    int32_t body;
   };
   size_t home(const Path& path) const { return path.words[0] & (size_ - 1); }
-  Row* find(const Path& path);
+  Row* find(const Path& path, int32_t body);
   void grow();
 
   Pool& pool_;

@@ -1,5 +1,9 @@
-// Decode templates. Every number is checked here, once, so that runs need not.
+// Decode templates: every number and every type is looked at once, here, so that a run need not.
+//
+// The order of what happens is not looked at. A run stands any: an array that is not there yet stops it, a copy lives
+// as long as something can happen to it, and time is looked at while steps fire.
 #include <algorithm>
+#include <map>
 #include <new>
 #include <string_view>
 
@@ -13,7 +17,7 @@
 namespace undertow::expand {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 Layout read_layout(IntReader& in) {
   Layout layout{in.count(), in.count(), in.count()};
@@ -39,6 +43,7 @@ class Decoder {
     const int32_t templates = in_.count();
     if (templates == 0) not_a_plan("there is no main");
     plan_.templates.resize(z(templates));
+    ups_.resize(z(templates));
     for (Template& made : plan_.templates) read_template(made);
     Template& main = plan_.templates[0];
     read(plan_.inputs, [&] { return slot_of(main); });
@@ -47,6 +52,12 @@ class Decoder {
       return Plan::Fetch{!is_value, is_value ? read_type(in_) : ValueType{}};
     });
     if (!in_.at_end()) not_a_plan("it goes on after its end");
+    for (const Template& made : plan_.templates) bodies_[made.body].push_back(&made);
+    for (const auto& [body, phases] : bodies_) check_phases(phases);
+    if (main.phase != 0 || phases_of(main) != 1) not_a_plan("main has phases");
+    for (const Edge& up : ups_[0])
+      if (z(up.a) >= plan_.fetches.size() || !is_given(plan_.fetches[z(up.a)], up.b))
+        not_a_plan("there is no such fetch");
     for (const Template& made : plan_.templates) check(made);
   }
 
@@ -57,22 +68,31 @@ class Decoder {
     to.resize(z(in_.count()));
     for (T& one : to) one = each();
   }
-  /// A slot of a template, or kNoSlot.
-  int32_t slot_of(const Template& from) {
-    const int64_t value = in_.next();
-    if (value == kNoSlot) return kNoSlot;
-    if (value < 0 || value >= from.layout.all) not_a_plan("there is no such slot");
-    return static_cast<int32_t>(value);
-  }
-  int32_t slot_there(const Template& from) { return in_.between(0, from.layout.all); }
+  /// A constant, or a slot that holds a value.
   Operand operand(const Template& from) {
-    return in_.between(-static_cast<int64_t>(plan_.constants.size()), from.layout.all);
+    const Operand x = in_.between(-static_cast<int64_t>(plan_.constants.size()), from.layout.all);
+    if (x >= 0 && kind(from.layout, x) == kEntry) not_a_plan("an entry is no value");
+    return x;
   }
-  /// An operand, or kNoSlot.
+  int32_t slot_there(const Template& from) {
+    const Operand x = operand(from);
+    if (x < 0) not_a_plan("there is no such slot");
+    return x;
+  }
+  /// The same, or kNoSlot.
   Operand operand_of(const Template& from) { return in_.peek() == kNoSlot ? in_.any() : operand(from); }
+  int32_t slot_of(const Template& from) { return in_.peek() == kNoSlot ? in_.any() : slot_there(from); }
   int32_t entry_of(const Template& from) {
+    if (in_.peek() == kNoSlot) return in_.any();
+    const int32_t slot = in_.between(0, from.layout.all);
+    if (kind(from.layout, slot) != kEntry) not_a_plan("an entry is none");
+    return slot;
+  }
+  /// A slot for a number of lanes, or kNoSlot.
+  int32_t count_of(const Template& from) {
     const int32_t slot = slot_of(from);
-    if (slot != kNoSlot && kind(from.layout, slot) != 1) not_a_plan("an entry is none");
+    if (slot != kNoSlot && (from.types[z(slot)].dtype != DType::I64 || from.types[z(slot)].rank() != 0))
+      not_a_plan("a number of lanes is no i64");
     return slot;
   }
   const ValueType& type(const Template& from, Operand x) const {
@@ -96,13 +116,14 @@ class Decoder {
         case 2:
           edge = {Edge::Code::Move, operand(from), 0};
           edge.b = slot_there(from);
-          if (type(from, edge.a).rank() != type(from, edge.b).rank()) not_a_plan("a value of another rank is moved");
+          if (!is_fitting(type(from, edge.b), type(from, edge.a))) not_a_plan("a value of another type is moved");
           if (type(from, edge.b).rank() > 0) edge.code = Edge::Code::Share;
           break;
         default:
           edge = {Edge::Code::Up, in_.between(0, IntReader::kMost), 0};
           edge.b = operand_of(from);
           program.goes_up = true;
+          ups_[z(from.number)].push_back(edge);
       }
       plan_.edges.push_back(edge);
     }
@@ -117,6 +138,7 @@ class Decoder {
   }
 
   void read_template(Template& made) {
+    made.number = static_cast<int32_t>(&made - plan_.templates.data());
     made.body = in_.between(0, IntReader::kMost);
     made.phase = in_.between(0, IntReader::kMost);
     made.is_function = in_.flag();
@@ -130,7 +152,6 @@ class Decoder {
     made.saves = read_pairs(made.layout.all, made.record.all);
     read(made.reads, [&] { return Read{slot_there(made), in_.between(0, IntReader::kMost), in_.flag()}; });
     read(made.counts, [&] { return static_cast<uint32_t>(in_.between(2, IntReader::kMost)); });
-    made.size = in_.between(0, IntReader::kMost);
     made.start = read_program(made);
     made.steps.resize(z(in_.count()));
     for (Step& step : made.steps) read_step(made, step);
@@ -153,10 +174,7 @@ class Decoder {
         if (type(made, step.a).dtype != DType::Bool || type(made, step.a).rank() != 0)
           not_a_plan("a branch is not decided by a bool");
         Branch branch{};
-        for (int side = 0; side < 2; ++side) {
-          branch.sizes[side] = in_.between(0, IntReader::kMost);
-          branch.sides[side] = read_program(made);
-        }
+        for (Program& side : branch.sides) side = read_program(made);
         step.extra = added(plan_.branches, branch);
         break;
       }
@@ -166,7 +184,7 @@ class Decoder {
         std::vector<Pair> pairs;
         read(pairs, [&] { return Pair{operand(made), slot_there(made)}; });
         for (const Pair& pair : pairs) {
-          if (type(made, pair.from).rank() != type(made, pair.to).rank()) not_a_plan("a variable changes its rank");
+          if (!is_fitting(type(made, pair.to), type(made, pair.from))) not_a_plan("a variable changes its type");
         }
         step.extra = added(made.again, std::move(pairs));
         break;
@@ -178,6 +196,9 @@ class Decoder {
         collect.index = in_.between(0, IntReader::kMost);
         collect.is_rows = in_.flag();
         for (Operand& value : collect.values) value = operand(made);
+        if (!is_float(type(made, collect.values[1])) ||
+            (collect.is_rows ? !is_integer(type(made, collect.values[0])) : collect.values[0] != collect.values[1]))
+          not_a_plan("what is collected is no float");
         step.extra = added(plan_.collects, collect);
         break;
       }
@@ -189,6 +210,7 @@ class Decoder {
         collected.index = in_.between(0, IntReader::kMost);
         collected.like = operand(made);
         for (int32_t& to : collected.to) to = slot_of(made);
+        check(made, collected);
         step.extra = added(plan_.collecteds, collected);
         break;
       }
@@ -209,7 +231,6 @@ class Decoder {
       const BoundKernel& bound = kernels_[z(op.kernel)];
       if (bound.inputs.size() != op.inputs.size() || bound.outputs.size() != op.outputs.size())
         not_a_plan("an operator has other operands than its kernel");
-      op.is_static = true;
       bool is_scalar = op.inputs.size() <= 3 && op.outputs.size() == 1;
       const auto fit = [&](const std::vector<int32_t>& operands, const std::vector<Type>& wanted) {
         for (size_t k = 0; k < operands.size(); ++k) {
@@ -217,15 +238,37 @@ class Decoder {
           const ValueType& own = type(made, operands[k]);
           if (own.dtype != wanted[k].dtype || own.rank() != wanted[k].rank)
             not_a_plan("an operand or result is of another type than the kernel's");
-          op.is_static = op.is_static && !own.is_dynamic;
           is_scalar = is_scalar && own.rank() == 0;
         }
       };
       fit(op.inputs, bound.inputs);
       fit(op.outputs, bound.outputs);
+      op.is_static = is_static(made, op);
       if (is_scalar) read_scalar(op, bound, step);
     }
     step.extra = added(plan_.ops, std::move(op));
+  }
+
+  /// Do types state all lengths, and do they state what the kernel gives? Where that stops on them, a run says so.
+  bool is_static(const Template& made, const Op& op) const {
+    const Kernel& kernel = *plan_.kernels[z(op.kernel)];
+    std::vector<View> views;
+    for (size_t k = 0; k < op.inputs.size(); ++k) {
+      const Operand x = op.inputs[k];
+      const ValueType& own = type(made, x);
+      const bool decides = k < 64 && (kernel.deciding() >> k & 1) != 0;
+      if (own.is_dynamic || (decides && (x >= 0 || own.rank() > 0))) return false;
+      views.push_back({x < 0 && own.rank() == 0 ? const_cast<uint64_t*>(&plan_.constants[z(~x)]) : nullptr, 0,
+                       own.shape.data(), own.rank(), own.dtype});
+    }
+    for (int32_t to : op.outputs)
+      if (made.types[z(to)].is_dynamic) return false;
+    std::vector<Shape> shapes(op.outputs.size());
+    if (kernel.shape(views.data(), shapes.data())) return false;
+    for (size_t k = 0; k < op.outputs.size(); ++k)
+      if (!is_shaped(made.types[z(op.outputs[k])], shapes[k].sizes, shapes[k].rank))
+        not_a_plan("what a kernel gives does not fit where it goes");
+    return true;
   }
 
   void read_scalar(const Op& op, const BoundKernel& bound, Step& step) {
@@ -248,7 +291,7 @@ class Decoder {
     step.code = codes[static_cast<int>(row.kind)];
     row.site = in_.between(0, IntReader::kMost);
     row.phase = in_.between(0, IntReader::kMost);
-    row.callee = in_.between(0, static_cast<int64_t>(plan_.templates.size()));
+    row.callee = in_.between(1, static_cast<int64_t>(plan_.templates.size()));
     row.has_path = in_.flag();
     read(row.hoists, [&] { return operand(made); });
     row.entry = entry_of(made);
@@ -257,8 +300,8 @@ class Decoder {
       read(*pairs, [&] { return Pair{operand(made), in_.between(kNoSlot, IntReader::kMost)}; });
     row.counted = operand_of(made);
     if (row.counted != kNoSlot && type(made, row.counted).rank() == 0) not_a_plan("a map over no array");
-    row.lanes = slot_of(made);
-    row.lanes_too = slot_of(made);
+    row.lanes = count_of(made);
+    row.lanes_too = count_of(made);
     read(row.results, [&] {
       if (!in_.flag()) return Result{};
       return Result{true, in_.between(0, plan_.nodes), in_.flag(), slot_of(made), read_program(made)};
@@ -268,67 +311,159 @@ class Decoder {
     step.extra = added(plan_.enterings, std::move(row));
   }
 
-  /// Checks that need all templates decoded.
-  void check(const Template& made) const {
-    const auto steps = static_cast<int32_t>(made.steps.size());
-    check(made, made.start, steps);
-    for (const Read& read : made.reads) {
-      const Template& main = plan_.templates[0];
-      if (read.is_shared &&
-          (read.index >= main.layout.all || main.types[z(read.index)].rank() != made.types[z(read.to)].rank()))
-        not_a_plan("there is no such value in main");
+  static bool is_float(const ValueType& type) { return type.dtype == DType::F32 || type.dtype == DType::F64; }
+  static bool is_integer(const ValueType& type) { return type.dtype == DType::I32 || type.dtype == DType::I64; }
+
+  void check(const Template& made, const Collected& row) const {
+    const ValueType& like = type(made, row.like);
+    if (!is_float(like)) not_a_plan("what is collected is no float");
+    if (row.to[1] == kNoSlot) {
+      if (row.to[0] == kNoSlot || !is_fitting(made.types[z(row.to[0])], like))
+        not_a_plan("what is collected goes nowhere");
+      return;
     }
-    for (const Pair& load : made.loads)
-      if (kind(made.record, load.from) != kind(made.layout, load.to)) not_a_plan("a value of another kind is loaded");
-    for (const Pair& save : made.saves)
-      if (kind(made.layout, save.from) != kind(made.record, save.to)) not_a_plan("a value of another kind is saved");
-    for (const Step& step : made.steps) {
-      check(made, step.program, steps);
-      if (step.code == StepCode::Branch)
-        for (const Program& side : plan_.branches[z(step.extra)].sides) check(made, side, steps);
-      if (step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map)
-        check(made, plan_.enterings[z(step.extra)], steps);
-    }
+    if (like.rank() == 0) not_a_plan("rows of a scalar");
+    ValueType numbers{DType::I64, {kUnknown}}, rows{like.dtype, like.shape};
+    rows.shape[0] = kUnknown;
+    if ((row.to[0] != kNoSlot && !is_fitting(made.types[z(row.to[0])], numbers)) ||
+        !is_fitting(made.types[z(row.to[1])], rows))
+      not_a_plan("rows of another type than what is collected");
   }
 
-  void check(const Template& made, const Program& program, int32_t steps) const {
+  // -- what could not be looked at before everything was there --------------------------------------------------
+
+  /// The phases of a body are all there, and agree on what earlier ones leave to later ones.
+  void check_phases(const std::vector<const Template*>& phases) const {
+    std::vector<bool> found(phases.size(), false);
+    const Layout& record = phases[0]->record;
+    std::vector<const ValueType*> types(z(record.all), nullptr);
+    for (const Template* made : phases) {
+      if (z(made->phase) >= phases.size() || found[z(made->phase)]) not_a_plan("a phase is missing");
+      found[z(made->phase)] = true;
+      if (made->record.all != record.all || made->record.arrays != record.arrays ||
+          made->record.entries != record.entries)
+        not_a_plan("phases of one body have unequal records");
+      for (const Pair& save : made->saves) {
+        const ValueType& own = made->types[z(save.from)];
+        const ValueType*& known = types[z(save.to)];
+        if (kind(made->layout, save.from) != kind(record, save.to)) not_a_plan("a value of another kind is saved");
+        if (known != nullptr && !is_fitting(*known, own)) not_a_plan("a value of another type is saved");
+        known = &own;
+      }
+    }
+    for (const Template* made : phases)
+      for (const Pair& load : made->loads) {
+        const ValueType* known = types[z(load.from)];
+        if (kind(record, load.from) != kind(made->layout, load.to)) not_a_plan("a value of another kind is loaded");
+        if (known == nullptr || !is_fitting(made->types[z(load.to)], *known))
+          not_a_plan("a value of another type is loaded");
+      }
+  }
+
+  int32_t phases_of(const Template& made) const { return static_cast<int32_t>(bodies_.at(made.body).size()); }
+
+  bool is_given(const Plan::Fetch& fetch, Operand x) const {
+    return fetch.is_order || (x != kNoSlot && is_fitting(fetch.type, type(plan_.templates[0], x)));
+  }
+
+  void check(const Template& made) const {
+    check(made, made.start);
+    const Template& main = plan_.templates[0];
+    for (const Read& read : made.reads)
+      if (read.is_shared && (read.index >= main.layout.all || kind(main.layout, read.index) == kEntry ||
+                             !is_fitting(made.types[z(read.to)], main.types[z(read.index)])))
+        not_a_plan("there is no such value in main");
+    std::vector<std::vector<int32_t>> tails(made.steps.size());
+    for (size_t k = 0; k < made.steps.size(); ++k) {
+      const Step& step = made.steps[k];
+      check(made, step.program);
+      if (step.code == StepCode::Branch) {
+        for (const Program& side : plan_.branches[z(step.extra)].sides) {
+          check(made, side);
+          tails[k].push_back(side.tail);
+        }
+      } else {
+        tails[k].push_back(step.program.tail);
+      }
+      if (step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map)
+        check(made, plan_.enterings[z(step.extra)]);
+    }
+    check_tails(tails);
+  }
+
+  /// Steps that go on to each other without a token come to an end.
+  static void check_tails(const std::vector<std::vector<int32_t>>& tails) {
+    std::vector<int32_t> before(tails.size(), 0), ready;
+    for (const auto& next : tails)
+      for (int32_t step : next)
+        if (step >= 0) ++before[z(step)];
+    for (size_t k = 0; k < tails.size(); ++k)
+      if (before[k] == 0) ready.push_back(static_cast<int32_t>(k));
+    for (size_t at = 0; at < ready.size(); ++at)
+      for (int32_t step : tails[z(ready[at])])
+        if (step >= 0 && --before[z(step)] == 0) ready.push_back(step);
+    if (ready.size() != tails.size()) not_a_plan("a step goes on to itself");
+  }
+
+  void check(const Template& made, const Program& program) const {
+    const auto steps = static_cast<int32_t>(made.steps.size());
     if (program.tail >= steps) not_a_plan("there is no such step");
     for (int32_t k = 0; k < program.count; ++k) {
       const Edge& edge = plan_.edges[z(program.first + k)];
       if ((edge.code == Edge::Code::Ready && edge.a >= steps) || (edge.code == Edge::Code::Count && edge.b >= steps))
         not_a_plan("there is no such step");
-      if (edge.code == Edge::Code::Up && &made == plan_.templates.data() && z(edge.a) >= plan_.fetches.size())
-        not_a_plan("there is no such fetch");
     }
   }
 
-  void check(const Template& made, const Entering& row, int32_t steps) const {
+  void check(const Template& made, const Entering& row) const {
     const Template& callee = plan_.templates[z(row.callee)];
     const auto to = [&](int32_t slot) -> const ValueType& {
-      if (slot < 0 || slot >= callee.layout.all) not_a_plan("there is no such argument");
+      if (slot < 0 || slot >= callee.layout.all || kind(callee.layout, slot) == kEntry)
+        not_a_plan("there is no such argument");
       return callee.types[z(slot)];
     };
+    const bool is_map = row.kind == Entering::Kind::Map;
     for (const Pair& pair : row.arguments)
-      if (type(made, pair.from).rank() != to(pair.to).rank()) not_a_plan("an argument has another rank");
+      if (!is_fitting(to(pair.to), type(made, pair.from))) not_a_plan("an argument has another type");
     for (const Pair& pair : row.mapped)
       if (type(made, pair.from).rank() == 0 ||
-          (pair.to != kNoSlot && type(made, pair.from).rank() != to(pair.to).rank() + 1))
+          (pair.to != kNoSlot && !is_fitting(to(pair.to), row_of(type(made, pair.from)))))
         not_a_plan("a lane is no row of the stack");
-    for (const Result& result : row.results) {
-      check(made, result.program, steps);
-      if (row.kind == Entering::Kind::Map && result.is_there && !result.is_order && result.to != kNoSlot &&
-          made.types[z(result.to)].rank() == 0)
-        not_a_plan("lanes give no array");
+    for (const Result& result : row.results) check(made, result.program);
+    for (const Edge& up : ups_[z(row.callee)]) {
+      if (z(up.a) >= row.results.size() || row.results[z(up.a)].is_order || row.results[z(up.a)].to == kNoSlot)
+        continue;
+      const ValueType& taken = made.types[z(row.results[z(up.a)].to)];
+      if (up.b == kNoSlot || (is_map && taken.rank() == 0) ||
+          !is_fitting(is_map ? row_of(taken) : taken, type(callee, up.b)))
+        not_a_plan("a result has another type");
     }
-    check(made, row.done, steps);
-    if (row.kind == Entering::Kind::Map && row.counted == kNoSlot && row.lanes == kNoSlot)
+    check(made, row.done);
+    if (is_map && row.counted == kNoSlot && row.lanes == kNoSlot)
       not_a_plan("it is not known how many lanes there are");
+    for (const Step& step : callee.steps) {
+      if (step.code == StepCode::Again && row.kind != Entering::Kind::Loop) not_a_plan("what is no loop goes on");
+      const bool enters = step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map;
+      if (enters && plan_.enterings[z(step.extra)].has_path && !row.has_path) not_a_plan("a path is not known");
+    }
+    if (callee.record.all > 0 && !row.has_path) not_a_plan("a path is not known");
     if (callee.phase != row.phase) not_a_plan("another phase is entered");
-    if (row.visits.empty()) not_a_plan("it is not said how often something is visited");
+    if (static_cast<int32_t>(row.visits.size()) != phases_of(made))
+      not_a_plan("it is not said how often something is visited");
+    for (size_t count = z(made.phase); count < row.visits.size(); ++count)
+      if (row.visits[count] <= row.phase || row.visits[count] > phases_of(callee))
+        not_a_plan("a phase is visited that is not there");
   }
 
+  /// The type of one row of an array.
+  static ValueType row_of(const ValueType& stack) {
+    return {stack.dtype, std::vector<int64_t>(stack.shape.begin() + 1, stack.shape.end())};
+  }
+
+  static constexpr int kEntry = 1;
+  /// 0: an array, 1: an entry, 2: a scalar.
   static int kind(const Layout& layout, int32_t number) {
-    return number < layout.arrays ? 0 : number < layout.arrays + layout.entries ? 1 : 2;
+    return number < layout.arrays ? 0 : number < layout.arrays + layout.entries ? kEntry : 2;
   }
 
   template <class T>
@@ -340,7 +475,9 @@ class Decoder {
   Plan& plan_;
   IntReader in_;
   std::span<const std::string> words_;
-  std::vector<BoundKernel> kernels_;  // `kernel` has been moved to the plan
+  std::vector<BoundKernel> kernels_;                        // their kernels are the plan's
+  std::vector<std::vector<Edge>> ups_;                      // of each template: what it hands up
+  std::map<int32_t, std::vector<const Template*>> bodies_;  // the phases of each
 };
 
 }  // namespace

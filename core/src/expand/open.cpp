@@ -52,7 +52,10 @@ void Run::call(Copy& copy, const Entering& row) {
   const int32_t visits = row.visits[z(copy.visits - 1)];
   Copy* callee = open(plan_.templates[z(row.callee)], &copy, &row, row.kind == Entering::Kind::Loop ? 0 : -1, visits);
   if (row.entry != kNoSlot) {
-    if (row.phase == 0) copy.slots[row.entry] = as_cell(make_entry(copy, row));
+    if (row.phase == 0) {
+      if (copy.slots[row.entry] != 0) throw Stop{Stop::Kind::Internal};  // it would be lost, with who uses it
+      copy.slots[row.entry] = as_cell(make_entry(copy, row));
+    }
     callee->entry = reinterpret_cast<Entry*>(copy.slots[row.entry]);
   }
   give(copy, *callee, row.arguments);
@@ -67,16 +70,40 @@ void Run::again(Copy& copy, const std::vector<Pair>& pairs) {
 }
 
 // ------------------------------------------------------------------------------------------------------------------
+// Values from above
+
+void Run::read(Copy& copy) {
+  const Template& made_of = *copy.made_of;
+  const Entry* const entry = copy.entry;
+  if (entry == nullptr || known_entries_[z(made_of.number)] != entry->row) check_entry(made_of, entry);
+  for (const Read& read : made_of.reads) {
+    const uint64_t value = read.is_shared ? main_->slots[read.index] : entry->values[z(read.index)];
+    copy.slots[read.to] = read.to < made_of.layout.arrays ? shared(value) : value;
+  }
+}
+
+/// Does an entry hold all that copies of a template read, of the types that they read it as?
+void Run::check_entry(const Template& made_of, const Entry* entry) {
+  for (const Read& read : made_of.reads) {
+    if (read.is_shared) continue;
+    if (entry == nullptr || z(read.index) >= entry->values.size() ||
+        !is_fitting(made_of.types[z(read.to)], type(*entry->caller, entry->row->hoists[z(read.index)])))
+      throw Stop{Stop::Kind::Internal};
+  }
+  if (entry != nullptr) known_entries_[z(made_of.number)] = entry->row;
+}
+
+// ------------------------------------------------------------------------------------------------------------------
 // Later phases
 
 /// Save what later phases read. The copy is about to be freed, so references move instead of being counted.
 void Run::save(Copy& copy) {
   const Template& made_of = *copy.made_of;
-  uint64_t* record = made_of.phase > 0 ? table_.get(copy.path) : nullptr;
+  uint64_t* record = made_of.phase > 0 ? table_.get(copy.path, made_of.body) : nullptr;
   if (record == nullptr) {
     record = static_cast<uint64_t*>(arena_.take(made_of.record_size));
     std::memset(record, 0, 8 * z(made_of.record.all));
-    table_.put(copy.path, record);
+    table_.put(copy.path, made_of.body, record);
   }
   const int32_t references = made_of.layout.arrays + made_of.layout.entries;
   for (const Pair& pair : made_of.saves) {
@@ -88,7 +115,7 @@ void Run::save(Copy& copy) {
 /// Load what earlier phases saved. The last phase also frees the record.
 void Run::load(Copy& copy) {
   const Template& made_of = *copy.made_of;
-  uint64_t* record = table_.get(copy.path);
+  uint64_t* record = table_.get(copy.path, made_of.body);
   if (record == nullptr) throw Stop{Stop::Kind::Internal};
   const bool is_last = copy.visits == made_of.phase + 1;
   const Layout& layout = made_of.record;
@@ -107,7 +134,7 @@ void Run::load(Copy& copy) {
   for (int32_t k = 0; k < layout.arrays; ++k) drop(pool_, as_array(record[k]));
   for (int32_t k = layout.arrays; k < layout.arrays + layout.entries; ++k)
     drop_entry(reinterpret_cast<Entry*>(record[k]));
-  table_.remove(copy.path);
+  table_.remove(copy.path, made_of.body);
   arena_.give(record, made_of.record_size);
 }
 
@@ -115,10 +142,12 @@ void Run::load(Copy& copy) {
 // Maps
 
 void Run::map(Copy& copy, const Entering& row) {
-  const auto length = [&](Operand x) { return shape_of(as_array(cell(copy, x)))[0]; };
+  const auto length = [&](Operand x) { return shape_of(array_in(cell(copy, x)))[0]; };
   const int64_t count = row.counted != kNoSlot ? length(row.counted) : static_cast<int64_t>(copy.slots[row.lanes]);
   for (const Pair& pair : row.mapped)
     if (length(pair.from) != count) throw unequal_lanes(row.phase, count, length(pair.from));
+  if (count < 0) throw Stop{Stop::Kind::Internal};
+  if (count > INT32_MAX) throw OverLimit{OverLimit::Kind::Frames};
   if (row.phase == 0 && row.lanes != kNoSlot) copy.slots[row.lanes] = static_cast<uint64_t>(count);
   if (row.lanes_too != kNoSlot) copy.slots[row.lanes_too] = static_cast<uint64_t>(count);
   Lanes* lanes = lanes_.take();
@@ -128,10 +157,13 @@ void Run::map(Copy& copy, const Entering& row) {
     made.lacking = count;
     if (!result.is_there || result.is_order || result.to == kNoSlot) continue;
     const ValueType& slot = copy.made_of->types[z(result.to)];
-    if (slot.rank() == 1)
+    if (slot.shape[0] != kUnknown && slot.shape[0] != count) throw Stop{Stop::Kind::Internal, result.node};
+    if (slot.rank() == 1) {
       made.array = make_array(pool_, &count, 1, slot.dtype);
-    else
+      std::memset(data_of(made.array, 1), 0, z(count * size_of(slot.dtype)));
+    } else {
       made.values.assign(z(count), 0);
+    }
   }
   ++copy.left;
   if (count > 0) {
@@ -172,6 +204,7 @@ void Run::make_lane(Lanes& lanes) {
 void Run::gather(Copy& lane, const Result& result, int32_t number, Operand value) {
   Lanes& lanes = *lane.lanes;
   Lanes::Gathered& made = lanes.results[z(number)];
+  if (made.lacking == 0) throw Stop{Stop::Kind::Internal, result.node};  // some lane has given it twice
   if (!result.is_order && result.to != kNoSlot && value != kNoSlot) {
     const uint64_t found = cell(lane, value);
     if (made.array != nullptr) {
@@ -195,6 +228,7 @@ void Run::put_together(Lanes& lanes, size_t number) {
       const int rank = slot.rank();
       std::vector<int64_t> shape(z(rank));
       shape[0] = lanes.count;
+      for (uint64_t value : made.values) array_in(value);
       for (int axis = 1; axis < rank; ++axis)
         shape[z(axis)] =
             lanes.count > 0 ? shape_of(as_array(made.values[0]))[axis - 1] : std::max<int64_t>(slot.shape[z(axis)], 0);

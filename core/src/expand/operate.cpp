@@ -19,6 +19,10 @@ inline void set(View& view, void* data, int64_t stride, const int64_t* shape, in
   view.dtype = dtype;
 }
 
+bool is_alike(const View& a, const View& b) {
+  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
+
 }  // namespace
 
 /// A view of an operand for a kernel. Scalars are copied to `scalars_`, which has the padding that kernels need.
@@ -32,7 +36,7 @@ void Run::look(const Copy& copy, Operand x, size_t place, View& view) {
     set(view, at, slot.bytes, nullptr, 0, slot.dtype);
     return;
   }
-  Block* array = as_array(value);
+  Block* array = array_in(value);
   set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
   if (slot.is_dynamic) view.stride = view.bytes();
 }
@@ -56,6 +60,8 @@ void Run::operate(Copy& copy, const Step& step) {
     const ValueType& slot = copy.made_of->types[z(op.outputs[k])];
     View& view = outputs_[k];
     const int rank = slot.rank();
+    if (!op.is_static && !is_shaped(slot, shapes_[k].sizes, shapes_[k].rank))
+      throw Stop{Stop::Kind::Internal, step.node};
     if (rank == 0) {
       set(view, scalars_ + (count + k) * z(kScalar), slot.bytes, nullptr, 0, slot.dtype);
       continue;
@@ -102,7 +108,9 @@ void Run::ask_host(Copy& copy, const Step& step) {
     if (op.outputs[k] == kNoSlot) continue;
     const ValueType& slot = copy.made_of->types[z(op.outputs[k])];
     const Value& value = outputs[k];
-    if (value.shape.size() != slot.shape.size()) throw Stop{Stop::Kind::Internal};
+    if (!is_shaped(slot, value.shape.data(), static_cast<int>(value.shape.size())) ||
+        z(array_bytes(slot.dtype, value.shape.data(), slot.rank())) != value.bytes.size())
+      throw Stop{Stop::Kind::Internal, step.node};
     copy.slots[op.outputs[k]] = make_cell(pool_, value.bytes.data(), value.shape.data(), slot.rank(), slot.dtype);
   }
 }
@@ -127,11 +135,23 @@ void Run::check_finite(const Copy& copy, const Step& step) {
 // ------------------------------------------------------------------------------------------------------------------
 // Sums
 
+/// What an entry was given: what is collected for it has its shape, or that of its rows.
+View Run::given(const Entry* entry, int32_t index) {
+  if (entry == nullptr || z(index) >= entry->sums.size()) throw Stop{Stop::Kind::Internal};
+  const ValueType& slot = type(*entry->caller, entry->row->hoists[z(index)]);
+  if (slot.rank() == 0) return {nullptr, 0, nullptr, 0, slot.dtype};
+  return view_of(array_in(entry->values[z(index)]), slot.rank(), slot.dtype);
+}
+
 void Run::collect(Copy& copy, const Collect& row) {
-  if (copy.entry == nullptr || z(row.index) >= copy.entry->sums.size()) throw Stop{Stop::Kind::Internal};
+  const View whole = given(copy.entry, row.index);
   Sum& sum = copy.entry->sums[z(row.index)];
   if (row.is_rows) {
     const View numbers = view(copy, row.values[0], 0), rows = view(copy, row.values[1], 1);
+    const bool fits = whole.rank > 0 && rows.dtype == whole.dtype && rows.rank == numbers.rank + whole.rank - 1 &&
+                      std::equal(numbers.shape, numbers.shape + numbers.rank, rows.shape) &&
+                      std::equal(whole.shape + 1, whole.shape + whole.rank, rows.shape + numbers.rank);
+    if (!fits) throw Stop{Stop::Kind::Internal};
     const int64_t count = numbers.count(), bytes = rows.bytes();
     for (int64_t k = 0; k < count; ++k) sum.numbers.push_back(integer_at(numbers, 0, k));
     if (sum.rows == nullptr || sum.used + bytes > sum.rows->size - 192) {
@@ -144,30 +164,30 @@ void Run::collect(Copy& copy, const Collect& row) {
     sum.used += bytes;
     return;
   }
-  const ValueType& slot = type(*copy.made_of, row.values[0]);
+  const View more = view(copy, row.values[0], 0);
+  if (!is_alike(more, whole)) throw Stop{Stop::Kind::Internal};
   const uint64_t value = cell(copy, row.values[0]);
   if (!sum.is_there) {
     sum.is_there = true;
-    sum.cell = slot.rank() > 0 ? shared(value) : value;
-  } else if (slot.rank() == 0) {
-    add_floats(slot.dtype, &sum.cell, &value, 1);
+    sum.cell = more.rank > 0 ? shared(value) : value;
+  } else if (more.rank == 0) {
+    add_floats(more.dtype, &sum.cell, &value, 1);
   } else {
-    const View more = view_of(as_array(value), slot.rank(), slot.dtype);
     if (as_array(sum.cell)->refs != 1) {  // also read elsewhere: copy before adding to it
       Block* own = make_array(pool_, more.shape, more.rank, more.dtype);
       std::memcpy(data_of(own, more.rank), data_of(as_array(sum.cell), more.rank), z(more.bytes()));
       drop(pool_, as_array(sum.cell));
       sum.cell = as_cell(own);
     }
-    add_floats(slot.dtype, data_of(as_array(sum.cell), more.rank), more.data, more.count());
+    add_floats(more.dtype, data_of(as_array(sum.cell), more.rank), more.data, more.count());
   }
 }
 
 void Run::collected(Copy& copy, const Collected& row) {
   Entry* entry = reinterpret_cast<Entry*>(copy.slots[row.entry]);
-  if (entry == nullptr || z(row.index) >= entry->sums.size()) throw Stop{Stop::Kind::Internal};
-  Sum& sum = entry->sums[z(row.index)];
   const View like = view(copy, row.like, 0);
+  if (!is_alike(like, given(entry, row.index))) throw Stop{Stop::Kind::Internal};
+  Sum& sum = entry->sums[z(row.index)];
   if (row.to[1] != kNoSlot) {
     collected_rows(copy, row, sum, like);
     return;

@@ -25,6 +25,7 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
   inputs_.resize(plan.most_operands);
   outputs_.resize(plan.most_operands);
   shapes_.resize(plan.most_operands);
+  known_entries_.resize(plan.templates.size());
   stats_.fired.assign(z(plan.nodes), 0);
   for (const Template& made_of : plan.templates) arena_.reserve(std::max(made_of.copy_size, made_of.record_size));
 }
@@ -61,6 +62,7 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   for (size_t k = 0; k < results_.size(); ++k) {
     const Plan::Fetch& fetch = plan_.fetches[k];
     const int rank = fetch.type.rank();
+    if (rank > 0) array_in(results_[k]);
     const View view = rank == 0 ? View{&results_[k], 0, nullptr, 0, fetch.type.dtype}
                                 : view_of(as_array(results_[k]), rank, fetch.type.dtype);
     values.push_back(fetch.is_order ? Value{} : value_of(view));
@@ -83,6 +85,8 @@ void Run::climb() {
 
 void Run::grow() {
   const size_t used = ready_.size();
+  const auto bytes = static_cast<int64_t>(used * sizeof(Ready));
+  if (bytes > options_.memory) throw OverLimit{OverLimit::Kind::Memory, bytes};
   ready_.resize(std::max<size_t>(64, used * 2));
   top_ = ready_.data() + used;
   end_ = ready_.data() + ready_.size();
@@ -119,6 +123,7 @@ void Run::up(Copy& copy, int32_t number, Operand value) {
 
 void Run::drain() {
   while (!tasks_.empty()) {
+    tick();
     const Task task = tasks_.back();
     tasks_.pop_back();
     set_off(*task.copy, *task.program);
@@ -128,6 +133,7 @@ void Run::drain() {
 template <bool kIsStrict>
 void Run::loop() {
   while (missing_ > 0) {
+    tick();
     Ready next = hand_;
     hand_.what = nullptr;
     if (next.what == nullptr) {
@@ -188,7 +194,6 @@ void Run::loop() {
         case StepCode::Branch: {
           const Branch& branch = plan_.branches[z(step.extra)];
           const int side = (a() & 1) != 0 ? 0 : 1;
-          copy.left += branch.sizes[side];
           program = &branch.sides[side];
           break;
         }

@@ -36,6 +36,10 @@ class Run {
   void set_off(Copy& copy, const Program& program);
   void up(Copy& copy, int32_t result, Operand value);
   void drain();
+  void wake(Copy& copy, int32_t step) {
+    ++copy.left;
+    push(&copy, copy.made_of->steps.data() + step);
+  }
   /// The latest ready step is kept in `hand_`: most never go through the stack.
   void push(void* what, const Step* step) {
     if (hand_.what != nullptr) stack();
@@ -50,6 +54,9 @@ class Run {
     ++top_;
   }
   void grow();
+  void tick() {
+    if ((++ticks_ & 0xfff) == 0) poll_.look();
+  }
   static std::vector<Label> tag(const Copy& copy);
   void climb();
 
@@ -58,6 +65,8 @@ class Run {
   void begin(Copy& copy);
   void load(Copy& copy);
   void save(Copy& copy);
+  void read(Copy& copy);
+  void check_entry(const Template& made_of, const Entry* entry);
   void finish(Copy* copy);
   void give(const Copy& from, Copy& to, std::span<const Pair> pairs);
   void call(Copy& copy, const Entering& row);
@@ -73,6 +82,7 @@ class Run {
   void operate(Copy& copy, const Step& step);
   void ask_host(Copy& copy, const Step& step);
   void flat(Copy& copy, const Step& step);
+  View given(const Entry* entry, int32_t index);
   void collect(Copy& copy, const Collect& row);
   void collected(Copy& copy, const Collected& row);
   void collected_rows(Copy& copy, const Collected& row, Sum& sum, const View& like);
@@ -110,21 +120,22 @@ class Run {
   /// The first copy at the greatest depth or, once that is freed, its nearest live ancestor: each adds its label to
   /// `stats_.deepest` when it is freed.
   Copy* deepest_ = nullptr;
+  std::vector<const Entering*> known_entries_;  ///< of each template: who made an entry that has all that is read
   Store<Entry> entries_;
   Store<Lanes> lanes_;
   std::vector<uint64_t> results_;
   size_t missing_ = 0;
   int64_t frames_ = 0;
-  uint64_t opened_ = 0;
+  uint64_t ticks_ = 0;
   Poll poll_;
 };
 
 inline void Run::set_off(Copy& copy, const Program& program) {
   const Edge* edge = edges_ + program.first;
   for (const Edge* end = edge + program.count; edge != end; ++edge) switch (edge->code) {
-      case Edge::Code::Ready: push(&copy, copy.made_of->steps.data() + edge->a); break;
+      case Edge::Code::Ready: wake(copy, edge->a); break;
       case Edge::Code::Count:
-        if (--copy.counts()[edge->a] == 0) push(&copy, copy.made_of->steps.data() + edge->b);
+        if (--copy.counts()[edge->a] == 0) wake(copy, edge->b);
         break;
       case Edge::Code::Move: copy.slots[edge->b] = cell(copy, edge->a); break;
       case Edge::Code::Share: copy.slots[edge->b] = shared(cell(copy, edge->a)); break;
@@ -134,14 +145,13 @@ inline void Run::set_off(Copy& copy, const Program& program) {
 
 /// `open` and `begin` are most of the cost of a call: they are in the header so that the loop can inline them.
 inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* row, int64_t index, int32_t visits) {
-  if ((++opened_ & 0xfff) == 0) poll_.look();
   auto* copy = static_cast<Copy*>(arena_.take(made_of.copy_size));
   copy->made_of = &made_of;
   copy->parent = parent;
   copy->row = row;
   copy->lanes = nullptr;
   copy->index = index;
-  copy->left = made_of.size;
+  copy->left = 0;
   copy->visits = visits;
   copy->entry = nullptr;
   copy->depth = 0;
@@ -181,13 +191,7 @@ inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* ro
 inline void Run::begin(Copy& copy) {
   const Template& made_of = *copy.made_of;
   if (made_of.phase > 0 && made_of.record.all > 0) load(copy);
-  for (const Read& read : made_of.reads) {
-    if (!read.is_shared && (copy.entry == nullptr || static_cast<size_t>(read.index) >= copy.entry->values.size()))
-      throw Stop{Stop::Kind::Internal};
-    const uint64_t value =
-        read.is_shared ? main_->slots[read.index] : copy.entry->values[static_cast<size_t>(read.index)];
-    copy.slots[read.to] = read.to < made_of.layout.arrays ? shared(value) : value;
-  }
+  if (!made_of.reads.empty()) read(copy);
   set_off(copy, made_of.start);
   if (!tasks_.empty()) drain();
   if (copy.left == 0) finish(&copy);

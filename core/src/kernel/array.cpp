@@ -219,17 +219,17 @@ class Join final : public Kernel {
 };
 
 constexpr KernelRow kRows[] = {
-    {"identity", make_kernel<Copy>},
-    {"stop_gradient", make_kernel<Copy>},
-    {"dim", make_kernel<Dim>},
-    {"reshape", make_kernel<Reshape>},
-    {"broadcast_to", make_kernel<BroadcastTo>},
-    {"transpose", make_kernel<Transpose>},
-    {"expand_dims", make_kernel<ExpandDims>},
-    {"squeeze", make_kernel<Squeeze>},
-    {"flip", make_kernel<Flip>},
-    {"concat", make_kernel<Join<false>>},
-    {"stack", make_kernel<Join<true>>},
+    {"identity", forms::alike, make_kernel<Copy>},
+    {"stop_gradient", forms::alike, make_kernel<Copy>},
+    {"dim", forms::dim, make_kernel<Dim>},
+    {"reshape", forms::reshape, make_kernel<Reshape>},
+    {"broadcast_to", forms::broadcast_to, make_kernel<BroadcastTo>},
+    {"transpose", forms::transpose, make_kernel<Transpose>},
+    {"expand_dims", forms::expand_dims, make_kernel<ExpandDims>},
+    {"squeeze", forms::squeeze, make_kernel<Squeeze>},
+    {"flip", forms::flip, make_kernel<Flip>},
+    {"concat", forms::concat, make_kernel<Join<false>>},
+    {"stack", forms::stack, make_kernel<Join<true>>},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // From the name of an operator to its kernel.
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "kernel/families.h"
 
@@ -14,7 +16,11 @@ constexpr Family* kFamilies[] = {array_rows, index_rows,  scatter_rows, reduce_r
 std::unique_ptr<Kernel> bind(std::string_view op, const Binding& binding) {
   for (const auto family : kFamilies)
     for (const KernelRow& row : family())
-      if (op == row.name) return row.make(binding);
+      if (op == row.name) {
+        if (!row.form(binding))
+          throw std::invalid_argument(std::string(op) + " does not take these types or attributes");
+        return row.make(binding);
+      }
   return make_elementwise(op, binding);
 }
 

@@ -137,11 +137,11 @@ std::unique_ptr<Kernel> make_by_width(const Binding& binding) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"fill", make_kernel<Fill>},
-    {"arange", make_by_dtype<Arange<int32_t>, Arange<int64_t>, Arange<float>, Arange<double>>},
-    {"random_bits", make_by_width<Draw<int32_t, high_bits>, Draw<int64_t, all_bits>>},
-    {"random_uniform", make_by_width<Draw<float, unit_f32>, Draw<double, unit>>},
-    {"random_normal", make_by_width<Normal<float>, Normal<double>>},
+    {"fill", forms::fill, make_kernel<Fill>},
+    {"arange", forms::arange, make_by_dtype<Arange<int32_t>, Arange<int64_t>, Arange<float>, Arange<double>>},
+    {"random_bits", forms::random_bits, make_by_width<Draw<int32_t, high_bits>, Draw<int64_t, all_bits>>},
+    {"random_uniform", forms::random_floats, make_by_width<Draw<float, unit_f32>, Draw<double, unit>>},
+    {"random_normal", forms::random_floats, make_by_width<Normal<float>, Normal<double>>},
 };
 
 }  // namespace

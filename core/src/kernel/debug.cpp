@@ -28,7 +28,7 @@ class AssertKernel final : public Kernel {
   }
 };
 
-constexpr KernelRow kRows[] = {{"assert", make_kernel<AssertKernel>}};
+constexpr KernelRow kRows[] = {{"assert", forms::assertion, make_kernel<AssertKernel>}};
 
 }  // namespace
 

@@ -141,7 +141,7 @@ void add_floats(DType dtype, void* to, const void* from, int64_t count) {
 }
 
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding) {
-  if (binding.outputs.size() != 1) return nullptr;
+  if (!forms::broadcast(binding)) return nullptr;
   const Elementwise* row = find_elementwise(binding.isa, op, binding.inputs, binding.outputs[0].dtype);
   return row == nullptr ? nullptr : std::make_unique<ElementwiseKernel>(*row);
 }

@@ -1,9 +1,10 @@
-// The kernel tables of all families: an operator's name, and how to make its kernel.
+// The kernel tables of all families: an operator's name, what it is given, and how to make its kernel.
 #pragma once
 
 #include <memory>
 #include <span>
 
+#include "kernel/forms.h"
 #include "undertow/attrs.h"
 #include "undertow/isa.h"
 #include "undertow/kernel.h"
@@ -12,6 +13,7 @@ namespace undertow {
 
 struct KernelRow {
   const char* name;
+  forms::Form* form;
   std::unique_ptr<Kernel> (*make)(const Binding& binding);  // null if there is none for these dtypes
 };
 

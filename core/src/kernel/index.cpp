@@ -94,6 +94,7 @@ class SliceAt final : public Kernel {
       : axis_(static_cast<int>(binding.attrs.integer("axis"))), size_(binding.attrs.integer("size")) {}
 
   Fault shape(const View* inputs, Shape* outputs) const override {
+    if (size_ > inputs[0].shape[axis_]) return {Fault::Code::IndexOutOfRange, 0};
     outputs[0] = with_axis(inputs[0], axis_, size_);
     return {};
   }
@@ -260,8 +261,12 @@ class TakeAlongAxis final : public Kernel {
 };
 
 constexpr KernelRow kRows[] = {
-    {"slice", make_kernel<Slice>}, {"slice_at", make_kernel<SliceAt>}, {"slice_between", make_kernel<SliceBetween>},
-    {"index", make_kernel<Index>}, {"take", make_kernel<Take>},        {"take_along_axis", make_kernel<TakeAlongAxis>},
+    {"slice", forms::slice, make_kernel<Slice>},
+    {"slice_at", forms::slice_at, make_kernel<SliceAt>},
+    {"slice_between", forms::slice_between, make_kernel<SliceBetween>},
+    {"index", forms::index, make_kernel<Index>},
+    {"take", forms::take, make_kernel<Take>},
+    {"take_along_axis", forms::take_along_axis, make_kernel<TakeAlongAxis>},
 };
 
 }  // namespace

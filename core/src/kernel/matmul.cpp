@@ -191,7 +191,7 @@ class IntegerMatmul final : public Matmul {
 };
 
 constexpr KernelRow kRows[] = {
-    {"matmul", make_by_dtype<IntegerMatmul<int32_t>, IntegerMatmul<int64_t>, FloatMatmul, FloatMatmul>}};
+    {"matmul", forms::matmul, make_by_dtype<IntegerMatmul<int32_t>, IntegerMatmul<int64_t>, FloatMatmul, FloatMatmul>}};
 
 }  // namespace
 

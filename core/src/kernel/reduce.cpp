@@ -252,6 +252,10 @@ class Softmax final : public SameShape {
   uint64_t axes_;
 };
 
+std::unique_ptr<Kernel> make_sum_to(const Binding& binding) {
+  return Reducer(Reduction::Sum, binding).is_known() ? std::make_unique<SumTo>(binding) : nullptr;
+}
+
 template <bool kLog>
 std::unique_ptr<Kernel> make_softmax(const Binding& binding) {
   const SoftmaxRow<kLog> row(binding);
@@ -259,16 +263,16 @@ std::unique_ptr<Kernel> make_softmax(const Binding& binding) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"sum", make_reduction<Reduction::Sum>},
-    {"prod", make_reduction<Reduction::Prod>},
-    {"max", make_reduction<Reduction::Max>},
-    {"min", make_reduction<Reduction::Min>},
-    {"any", make_reduction<Reduction::Any>},
-    {"all", make_reduction<Reduction::All>},
-    {"logsumexp", make_reduction<Reduction::LogSumExp>},
-    {"sum_to", make_kernel<SumTo>},
-    {"softmax", make_softmax<false>},
-    {"log_softmax", make_softmax<true>},
+    {"sum", forms::reduction, make_reduction<Reduction::Sum>},
+    {"prod", forms::reduction, make_reduction<Reduction::Prod>},
+    {"max", forms::reduction, make_reduction<Reduction::Max>},
+    {"min", forms::reduction, make_reduction<Reduction::Min>},
+    {"any", forms::reduction, make_reduction<Reduction::Any>},
+    {"all", forms::reduction, make_reduction<Reduction::All>},
+    {"logsumexp", forms::reduction, make_reduction<Reduction::LogSumExp>},
+    {"sum_to", forms::sum_to, make_sum_to},
+    {"softmax", forms::softmax, make_softmax<false>},
+    {"log_softmax", forms::softmax, make_softmax<true>},
 };
 
 }  // namespace

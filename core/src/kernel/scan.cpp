@@ -192,12 +192,12 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
             f<float __VA_OPT__(, ) __VA_ARGS__>, f<double __VA_OPT__(, ) __VA_ARGS__>>
 
 constexpr KernelRow kRows[] = {
-    {"cumsum", UNDERTOW_SCAN(Plain, cumsum)},
-    {"prod_others", UNDERTOW_SCAN(Plain, prod_others)},
-    {"sort", UNDERTOW_SCAN(Sorted, sort)},
-    {"argsort", UNDERTOW_SCAN(Sorted, argsort)},
-    {"argmax", UNDERTOW_SCAN(Position, position, true)},
-    {"argmin", UNDERTOW_SCAN(Position, position, false)},
+    {"cumsum", forms::scan, UNDERTOW_SCAN(Plain, cumsum)},
+    {"prod_others", forms::scan, UNDERTOW_SCAN(Plain, prod_others)},
+    {"sort", forms::sort, UNDERTOW_SCAN(Sorted, sort)},
+    {"argsort", forms::argsort, UNDERTOW_SCAN(Sorted, argsort)},
+    {"argmax", forms::position, UNDERTOW_SCAN(Position, position, true)},
+    {"argmin", forms::position, UNDERTOW_SCAN(Position, position, false)},
 };
 
 }  // namespace

@@ -110,9 +110,9 @@ class Unslice final : public OpenShape {
 };
 
 constexpr KernelRow kRows[] = {
-    {"scatter_add", make_adding<true>},
-    {"add_along_axis", make_adding<false>},
-    {"unslice", make_kernel<Unslice>},
+    {"scatter_add", forms::scatter_add, make_adding<true>},
+    {"add_along_axis", forms::add_along_axis, make_adding<false>},
+    {"unslice", forms::unslice, make_kernel<Unslice>},
 };
 
 }  // namespace

@@ -138,7 +138,7 @@ int64_t Blocks::size_of_class(int number) {
 }
 
 int64_t Blocks::size_for(int64_t bytes) {
-  if (bytes > kMostBytes) throw OverLimit{OverLimit::Kind::OutOfMemory};
+  if (bytes < 0 || bytes > kMostBytes) throw OverLimit{OverLimit::Kind::OutOfMemory};
   return size_of_class(class_of(bytes + 128));
 }
 

@@ -1,5 +1,6 @@
 #include "plan/int_reader.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace undertow {
@@ -10,12 +11,14 @@ ValueType read_type(IntReader& in) {
   type.dtype = static_cast<DType>(in.between(0, kDTypes));
   const int rank = in.between(0, kMostAxes - 4);
   type.count = 1;
+  int64_t most = 1;  // lengths beside a 0 count too
   for (int axis = 0; axis < rank; ++axis) {
     const int64_t length = in.next();
     if (length < kUnknown || length > kMostBytes) not_a_plan("a dimension is negative or too large");
     type.shape.push_back(length);
     if (length == kUnknown) type.is_dynamic = true;
-    if (!type.is_dynamic && length != 0 && type.count > kMostBytes / length) not_a_plan("a value is too large");
+    if (length > 0 && most > kMostBytes / length) not_a_plan("a value is too large");
+    most *= std::max<int64_t>(length, 1);
     type.count *= length;
   }
   type.bytes = type.is_dynamic ? 0 : type.count * size_of(type.dtype);
@@ -60,8 +63,8 @@ BoundKernel read_kernel(IntReader& in, std::span<const std::string> words) {
   if (bound.is_effect) return bound;
   try {
     bound.kernel = bind(bound.op, {attrs, bound.inputs, bound.outputs, functions()});
-  } catch (const std::exception&) {
-    bound.kernel = nullptr;  // the host's kernel reports what is wrong
+  } catch (const std::invalid_argument& wrong) {
+    not_a_plan(wrong.what());
   }
   return bound;
 }

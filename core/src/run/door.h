@@ -184,11 +184,11 @@ void TableRunner::stack_lanes(const Slot& to, std::byte* at, bool is_box, const 
     stop.site = site;
     throw stop;
   }
-  if (!to.is_dynamic && shape != to.shape) throw Stop{Stop::Kind::Internal};
+  if (!is_shaped(to, shape.data(), to.rank())) throw Stop{Stop::Kind::Internal};
   const int64_t bytes = row_bytes(to.dtype, shape.data(), to.rank());
   if (is_box) {
     Box* box = reinterpret_cast<Box*>(at);
-    Block* block = tables_.pool.take(bytes * count, to.home);
+    Block* block = tables_.pool.take(lanes_bytes(bytes, count), to.home);
     tables_.pool.drop(box->block);
     *box = {block, block->data(), tables_.shape(shape)};
     at = block->data();

@@ -371,16 +371,15 @@ void OperatorRunner::run_group(Table& table, const OpItem& item, const Kernel& k
   for (size_t k = 0; k < item.outputs.size(); ++k) {
     if (item.outputs[k] == kNoSlot) throw Stop{Stop::Kind::Internal, item.node};
     const Slot& slot = table.region->slots[z(item.outputs[k])];
-    const int64_t bytes = shapes_[k].count() * size_of(slot.dtype);
-    if (!slot.is_dynamic && !std::ranges::equal(std::span(shapes_[k].sizes, z(shapes_[k].rank)), slot.shape))
-      throw Stop{Stop::Kind::Internal, item.node};
+    const int64_t bytes = array_bytes(slot.dtype, shapes_[k].sizes, shapes_[k].rank);
+    if (!is_shaped(slot, shapes_[k].sizes, shapes_[k].rank)) throw Stop{Stop::Kind::Internal, item.node};
     if (!slot.is_dynamic && is_all) {
       made_.push_back(nullptr);
       outputs_.push_back(
           {tables_.own(table, item.outputs[k], is_uniform), slot.bytes, slot.shape.data(), slot.rank(), slot.dtype});
       continue;
     }
-    Block* block = tables_.pool.take(bytes * lanes, slot.home);
+    Block* block = tables_.pool.take(lanes_bytes(bytes, lanes), slot.home);
     blocks_.push_back(block);
     made_.push_back(block);
     const int64_t* shape = tables_.shape({shapes_[k].sizes, z(shapes_[k].rank)});
@@ -417,16 +416,15 @@ void OperatorRunner::run_host(Table& table, const OpItem& item, int64_t lanes, b
       const Slot& slot = table.region->slots[z(item.outputs[i])];
       std::byte* to = tables_.own(table, item.outputs[i], is_uniform);
       const Value& value = outputs[i];
-      int64_t bytes = size_of(slot.dtype);
-      for (int64_t length : value.shape) bytes *= length;
-      if (value.shape.size() != slot.shape.size() || z(bytes) != value.bytes.size())
+      const int rank = static_cast<int>(value.shape.size());
+      const int64_t bytes = array_bytes(slot.dtype, value.shape.data(), rank);
+      if (!is_shaped(slot, value.shape.data(), rank) || z(bytes) != value.bytes.size())
         throw Stop{Stop::Kind::Internal, item.node};
       if (slot.is_dynamic) {
         Block* block = tables_.pool.take(bytes, slot.home);
         lanes::copy(block->data(), value.bytes.data(), bytes);
         reinterpret_cast<Box*>(to)[k] = {block, block->data(), tables_.shape(value.shape)};
       } else {
-        if (bytes != slot.bytes) throw Stop{Stop::Kind::Internal, item.node};
         lanes::copy(to + k * slot.bytes, value.bytes.data(), bytes);
       }
     }

@@ -40,6 +40,23 @@ Stop unequal_lanes(int32_t phase, int64_t lanes, int64_t length) {
   return stop;
 }
 
+bool is_shaped(const ValueType& type, const int64_t* shape, int rank) {
+  if (rank != type.rank()) return false;
+  for (int axis = 0; axis < rank; ++axis)
+    if (type.shape[z(axis)] != kUnknown && type.shape[z(axis)] != shape[axis]) return false;
+  return true;
+}
+
+int64_t array_bytes(DType dtype, const int64_t* shape, int rank) {
+  int64_t bytes = size_of(dtype), most = bytes;
+  for (int axis = 0; axis < rank; ++axis) {
+    bytes *= shape[axis];
+    if (shape[axis] < 0 || __builtin_mul_overflow(most, std::max<int64_t>(shape[axis], 1), &most))
+      throw OverLimit{OverLimit::Kind::OutOfMemory};
+  }
+  return bytes;
+}
+
 bool is_finite(const View& view) {
   if (view.dtype == DType::F32) return are_finite<float>(view.data, view.count());
   return view.dtype != DType::F64 || are_finite<double>(view.data, view.count());

@@ -141,11 +141,14 @@ class FunctionIndex(GraphIndex):
         return types if node.op == "resume" else types[: len(types) - self.graph.omitted(callee)]
 
     def results(self, node: Node) -> list[Type]:
-        """The result types of the callee, without a loop's predicate."""
-        types = [self.callee(node).type_of(port) for port in self.visit(node).results]
+        """The types that the callee gives. A loop gives its variables: with no iteration, those that it was given."""
+        callee = self.callee(node)
+        if node.op == "loop":
+            return [callee.nodes[param].types[0] for param in callee.params[: callee.carried]]
+        given = [callee.type_of(port) for port in self.visit(node).results]
         if node.op == "tangent":
-            return types + [types[index] for index in node.attrs.integers("wanted")]
-        return types[1:] if node.op == "loop" else types
+            return given + [given[index] for index in node.attrs.integers("wanted")]
+        return given
 
     def hoisted(self, graph: FunctionGraph) -> list[Type]:
         """The types of an entry's hoisted arguments."""

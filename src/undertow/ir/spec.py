@@ -49,7 +49,7 @@ from undertow.ir.structure import (
     is_primitive,
 )
 from undertow.ir.walk import arguments, awaited, grouped, link_of, phase_of, ports_of
-from undertow.types import CTL, Type, bool_
+from undertow.types import CTL, Type, bool_, i64
 
 # (node, types of its operands) -> types of its outputs; raises an UndertowError if the operands do not fit.
 TypeRule = Callable[[Node, Sequence[Type]], tuple[Type, ...]]
@@ -299,6 +299,22 @@ def _result_types(f: FunctionIndex, n: Node) -> bool:
     return all(output is not None and output.accepts(result) for output, result in pairs)
 
 
+def _stated_lengths(types: Iterable[Type]) -> set[int]:
+    """The leading lengths that types of arrays state; the others are known at run time."""
+    return {type_.shape[0] for type_ in types if type_.shape and isinstance(type_.shape[0], int)}
+
+
+def _lane_counts(f: FunctionIndex, n: Node) -> set[int]:
+    """The numbers of lanes that a map, or a resume of one, is told by the types of the arrays that it takes."""
+    given = [f.type(operand) for operand in arguments(n)] if n.op == "resume" else []
+    first = f.nodes[link_of(n)] if n.op == "resume" else n
+    return _stated_lengths([*given, *(f.type(operand) for operand in first.inputs[: f.callee(first).carried])])
+
+
+def _is_map(f: FunctionIndex, n: Node) -> bool:
+    return f.callee(n).kind == "map"
+
+
 def _is_link(f: FunctionIndex, n: Node) -> bool:
     if not n.inputs or not isinstance(n.inputs[0], Port):
         return False
@@ -434,6 +450,10 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
     (ENTERING, lambda f, n, k: len(n.types) == len(f.results(n)),
      "the number of outputs differs from the number of the callee's results"),
     (ENTERING, lambda f, n, k: _result_types(f, n), "an output does not accept the callee's result"),
+    ("map resume", lambda f, n, k: not _is_map(f, n) or len(_lane_counts(f, n)) <= 1,
+     "arrays of several lengths are mapped together"),
+    ("map resume", lambda f, n, k: not _is_map(f, n) or _stated_lengths(n.types) <= _lane_counts(f, n),
+     "an output of a map states another length than its arguments do"),
 ]  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------------------
@@ -481,6 +501,12 @@ def _handed_on(f: StaticIndex, n: Node) -> bool:
     return target is not None and _accepts(target, source)
 
 
+def _static_lane_counts(f: StaticIndex, site: int) -> set[int]:
+    """The numbers of lanes that a map is told by the types of the arrays that it takes, in all of its phases."""
+    nodes = (f.nodes[number] for _, visit in f.visits_of(site) for number in (*visit.starts, *visit.arguments))
+    return _stated_lengths(f.type(operand) for node in nodes for operand in node.inputs)
+
+
 def _takes_one_value(f: StaticIndex, n: Node) -> bool:
     """Are the inputs of a hoist_read hoists of one index, or one value of main?"""
     makers = [(f.nodes[port.node], port) for port in n.inputs if isinstance(port, Port)]
@@ -514,7 +540,8 @@ STATIC_NODES: list[Rule[StaticIndex, Node]] = [
     ("start input", lambda f, n, k: n.region == 0, "a start or input node is not in the main graph"),
     ("call_start enter_start", lambda f, n, k: n.types == (CTL, CTL),
      "the outputs of a call_start or enter_start are not two ctl tokens"),
-    ("fan_start", lambda f, n, k: n.types[0] == CTL, "the first output of a fan_start is not a ctl token"),
+    ("fan_start", lambda f, n, k: n.types == (CTL, Type(i64)),
+     "the outputs of a fan_start are not a ctl token and the number of lanes"),
     ({**INWARD, **BACK, "outer": ""}, lambda f, n, k: _handed_on(f, n),
      "a node's output does not accept the value that it carries"),
     ("hoist_read", lambda f, n, k: all(n.types[0].accepts(f.type(operand)) for operand in n.inputs),
@@ -538,6 +565,10 @@ STATIC_EDGES: list[Rule[StaticIndex, Node]] = [
     ({**STARTS, **ARGUMENTS, **BACK, **COLLECTED},
      lambda f, n, k: n.region == f.site(n).caller,
      "a node is not in its site's caller region: what enters together must be dead together"),
+    ("fan_start", lambda f, n, k: len(_static_lane_counts(f, n.attrs.integer("site"))) <= 1,
+     "arrays of several lengths are mapped together"),
+    ("gather", lambda f, n, k: _stated_lengths(n.types) <= _static_lane_counts(f, n.attrs.integer("site")),
+     "an output of a map states another length than its arguments do"),
     ("outer", lambda f, n, k: n.region == f.site(n).callee, "an outer value is read outside its loop or map"),
     ("outer", lambda f, n, k: f.lives(n.inputs[0], f.site(n).caller),
      "an outer value does not live in the caller region of the loop or map"),

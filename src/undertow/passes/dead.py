@@ -104,18 +104,29 @@ class _Liveness:
         for index in range(len(self.main.graph.results)):
             self.need_result(self.main, 0, index)
         self.drain()
-        # A map must have a mapped argument: it tells how many lanes there are.
         lacking = True
         while lacking:
             lacking = False
             for body in self.bodies.values():
-                mapped = ((0, index) in body.params for index in range(body.graph.carried))
-                if body.is_entered and body.graph.kind == "map" and not any(mapped):
+                if body.is_entered and body.graph.kind == "map" and (needed := self.lacking_length(body)) is not None:
                     lacking = True
-                    self.need_param(body, 0, 0)
+                    self.need_param(body, 0, needed)
             self.drain()
         for body in self.bodies.values():
             body.finish()
+
+    def lacking_length(self, body: _Body) -> int | None:
+        """A mapped argument that has to stay, though no lane reads it: it tells how many lanes there are.
+
+        Where types state their number, one of those that do stays: the types of what lanes give rely on it.
+        """
+        kept = [index for index in range(body.graph.carried) if (0, index) in body.params]
+        for caller, node in body.visits[0]:
+            types = [caller.graph.type_of(operand) for operand in node.inputs[: body.graph.carried]]
+            stated = [index for index, type_ in enumerate(types) if type_.shape[0] is not None]
+            if stated and not set(stated).intersection(kept):
+                return stated[0]
+        return None if kept else 0
 
     def drain(self) -> None:
         for body, port in paced(self.waiting()):

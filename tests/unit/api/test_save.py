@@ -1103,6 +1103,21 @@ def test_mutated_files_are_refused_or_work(seed: int, files: list[bytes], tmp_pa
     capsys.readouterr()
 
 
+def test_a_file_cannot_claim_another_length(tmp_path: Path) -> None:
+    """What a map gives is as long as what it is given, whatever its type says."""
+
+    @ut.function
+    def doubled(v: ut.f64[None]) -> ut.f64:
+        return ut.sum(ut.map(lambda x: x * 2.0, v))
+
+    data = stored(doubled, np.ones(3))
+    assert loaded(tmp_path, data)(np.ones(3)) == 6.0
+    graph = unpacked(data)["graphs/0.txt"].decode()
+    (line,) = [line for line in graph.splitlines() if " = map " in line]
+    with pytest.raises(ut.LoadError, match="an output of a map states another length than its arguments do"):
+        loaded(tmp_path, with_graph(data, (line, line.replace("f64[?]", "f64[4096]"))))
+
+
 @pytest.mark.slow
 def test_truncated_files_are_refused(files: list[bytes], tmp_path: Path) -> None:
     data = files[0]

@@ -16,15 +16,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.engines import forced
+from tests.support.engines import EVERY, FORCED, forced
 from tests.support.graphs import optimized, plain
 from tests.support.recursions import count, fib, grows, halves, invert, spin
 from tests.support.scripts import run_script
 from tests.support.threads import in_threads
+from tests.support.validity import parse_library
 
 import undertow as ut
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
+from undertow.errors import InternalError
+from undertow.passes.flatten import flatten
 
 WAYS = ("waves:lockstep", "waves:agenda", "expand")
 
@@ -403,3 +406,82 @@ def test_threads_change_no_bit_of_products_and_sums() -> None:
                 several, _ = plan.run([w, xs], Options(threads=threads))
                 for found, wanted in zip(several, one, strict=True):
                     np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+FALSE_LENGTHS = {
+    "read behind the end": """
+library 1 main=main
+main main(v: f64[?]) -> (r)
+  y: f64[4096]  = map v body="b"
+  q: f64[64,64] = reshape y shape=[64, 64]
+  r: f64        = sum q axes=[0, 1] keepdims=false
+map b(x: f64) -> (m) carried=1
+  m: f64 = multiply x, 2.0:f64
+""",
+    "written behind the end": """
+library 1 main=main
+main main(v: f64[?]) -> (r)
+  y: f64[1] = map v body="b"
+  q: f64[2] = concat y, y axis=0
+  r: f64    = sum q axes=[0] keepdims=false
+map b(x: f64) -> (m) carried=1
+  m: f64 = multiply x, 2.0:f64
+""",
+    "rows of lanes": """
+library 1 main=main
+main main(v: f64[?]) -> (r)
+  y: f64[2,64] = map v body="b"
+  q: f64[128]  = reshape y shape=[128]
+  r: f64       = sum q axes=[0] keepdims=false
+map b(x: f64) -> (m) carried=1
+  m: f64[64] = broadcast_to x shape=[64]
+""",
+    "a kernel": """
+library 1 main=main
+main main(v: f64[?]) -> (r)
+  y: f64[4096] = multiply v, 2.0:f64
+  r: f64       = sum y axes=[0] keepdims=false
+""",
+    "one axis of two": """
+library 1 main=main
+main main(v: f64[?]) -> (r)
+  y: f64[?,64] = expand_dims v axes=[1]
+  r: f64[?]    = map y body="b"
+map b(x: f64[64]) -> (m) carried=1
+  m: f64 = sum x axes=[0] keepdims=false
+""",
+}
+
+
+@pytest.mark.parametrize("engine", ["expand", "waves", *FORCED])
+@pytest.mark.parametrize("text", FALSE_LENGTHS.values(), ids=FALSE_LENGTHS)
+def test_no_run_trusts_a_length(text: str, engine: str) -> None:
+    """Graphs that `ir.spec` would refuse: types are compared with what is there before a kernel relies on them."""
+    plan = EVERY[engine].plan(flatten(parse_library(text)))
+    with pytest.raises(InternalError, match="the core stopped"):
+        plan.run([np.ones(1000)])
+
+
+def test_templates_state_what_kernels_give() -> None:
+    """Where types state all lengths, that is seen before anything runs."""
+    graph = flatten(
+        parse_library("""
+library 1 main=main
+main main(v: f64[3]) -> (y)
+  y: f64[4096] = multiply v, 2.0:f64
+""")
+    )
+    for engine in ("expand", "waves"):
+        with pytest.raises(ValueError, match="what a kernel gives does not fit where it goes"):
+            EVERY[engine].plan(graph)
+
+
+@pytest.mark.parametrize("engine", ["expand", "waves"])
+def test_arguments_need_not_be_aligned(engine: str) -> None:
+    @ut.function
+    def doubled(x: ut.f64[None]) -> ut.f64[None]:
+        return x * 2.0
+
+    shifted = np.frombuffer(b"." + np.arange(64.0).tobytes(), np.float64, offset=1)
+    assert not shifted.flags.aligned
+    np.testing.assert_array_equal(doubled.run(shifted, engine=engine), np.arange(64.0) * 2)

@@ -20,6 +20,7 @@ from tests.support.hand_programs import ARGUMENTS, PROGRAMS
 from tests.support.validity import parse_library, read, valid
 
 import undertow as ut
+from undertow.api.options import ENGINES
 from undertow.engines.reference import Reference
 from undertow.errors import UndertowError
 from undertow.frontend.trace.builder import Builder
@@ -183,6 +184,19 @@ def test_a_map_keeps_one_mapped_argument() -> None:
         """
     )
     assert 'm: f64[?] = map ys body="lane"' in text
+
+
+def test_a_map_keeps_the_argument_that_states_its_length() -> None:
+    """No lane reads x, but that there are three of them is known from its type alone; y may be longer."""
+
+    @ut.function
+    def second(x: ut.f64[3], y: ut.f64[None]) -> ut.f64[3]:
+        return ut.map(lambda _, b: b * 2.0, x, y)
+
+    for engine in ENGINES:
+        assert second.run(np.ones(3), np.ones(3), engine=engine).shape == (3,)
+        with pytest.raises(ut.Fault, match="a map cannot run over arrays of 3 and 4 elements"):
+            second.run(np.ones(3), np.ones(4), engine=engine)
 
 
 def test_branches_that_nobody_needs_go_and_the_others_are_renumbered() -> None:

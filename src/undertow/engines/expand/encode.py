@@ -19,7 +19,7 @@ from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
 
-VERSION = 1
+VERSION = 2
 _KINDS = {kind: number for number, kind in enumerate(BODIES)}
 _OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
 _READY, _COUNT, _MOVE, _UP = range(4)  # actions of programs
@@ -43,7 +43,6 @@ class _TemplateEncoder(Encoder):
         self.steps: dict[Event, int] = {}  # of the current template
         self.counts: dict[Event, int] = {}  # step that waits for several events -> number of its counter
         self.tails: dict[Event, Event] = {}  # event -> the step that follows it directly
-        self.sizes: Counter[int] = Counter()  # region -> the number of chains of steps that begin in it
         self.backs: dict[Event, list[int]] = {}  # entering of a site -> the nodes that take its results
         self.template: Template
 
@@ -106,8 +105,6 @@ class _TemplateEncoder(Encoder):
         several = (event for event, waits in template.steps.items() if len(waits) > 1)
         self.counts = {event: number for number, event in enumerate(several)}
         self.tails = self._find_tails(template)
-        tails = set(self.tails.values())
-        self.sizes = Counter(region for event, region in template.regions.items() if event not in tails)
         self.backs = grouped(
             (event_before, event[1])
             for event, waits in template.timing.waits.items()
@@ -123,8 +120,7 @@ class _TemplateEncoder(Encoder):
         row += pairs((slots[value], record[value]) for value in template.saves)
         row += pairs((slots[value], *self.source_of_read(value)) for value in template.reads)
         row += [len(self.counts), *(len(template.steps[event]) for event in self.counts)]
-        row += [self.size_of(template.body), *self.program(None)]
-        row.append(len(self.steps))
+        row += [*self.program(None), len(self.steps)]
         for event in paced(self.steps):
             row += self.write_step(event)
         return row
@@ -152,10 +148,6 @@ class _TemplateEncoder(Encoder):
                 if isinstance(action, Wake) and woken[action.step] == 1 and action.step not in self.counts:
                     tails[event] = action.step
         return tails
-
-    def size_of(self, region: int) -> int:
-        """The number of chains of steps that begin in a region."""
-        return self.sizes[region]
 
     def program(self, event: Event | None) -> list[int]:
         """The actions that an event triggers, and the step that follows it directly."""
@@ -190,7 +182,7 @@ class _TemplateEncoder(Encoder):
             pred = Port(event[1], event[2])
             row = [_BRANCH, *program, self.place(self.index.value_of(pred))]
             for side in self.index.branches[pred, event[3]]:
-                row += [self.size_of(side), *self.program((ALIVE, side))]
+                row += self.program((ALIVE, side))
             return row
         if event[0] == ENTERED:
             return [_ENTER, *program, *self.write_entering(event[1], event[2])]

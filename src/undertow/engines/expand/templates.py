@@ -71,7 +71,6 @@ class Template:
     phase: int
     timing: Timing
     steps: dict[Event, list[Event]] = field(default_factory=dict)  # step -> the events that it waits for
-    regions: dict[Event, int] = field(default_factory=dict)  # step -> its region
     programs: Programs = field(default_factory=dict)
     uses: set[Port | Cell] = field(default_factory=set)  # values that need a slot, loads and saves included
     saves: list[Port | Cell] = field(default_factory=list)
@@ -149,32 +148,19 @@ class Templates:
     # -- within a template ---------------------------------------------------------------------------------
 
     def _find_steps(self, template: Template) -> None:
-        timing, graph = template.timing, self.graph
-        for event, waits in paced(timing.waits.items()):
-            if event[0] not in FIRES:
-                continue
-            template.steps[event] = timing.fewest(waits)
-            if event[0] == kinds.NODE:
-                region = graph.nodes[event[1]].region
-            elif event[0] == kinds.DECIDED:
-                region = event[3]
-            elif event[0] == kinds.AGAIN:
-                region = graph.nodes[self.index.nexts[event[1]][0]].region
-            else:
-                region = graph.nodes[self.index.visits[event[1], event[2]].start].region
-            template.regions[event] = region
+        waits = paced(template.timing.waits.items())
+        template.steps = {event: template.timing.fewest(events) for event, events in waits if event[0] in FIRES}
 
     def _find_programs(self, template: Template) -> None:
         """Find what each event triggers; what arrives at a merge is forwarded at once."""
         timing, index = template.timing, self.index
         own: Programs = {}
 
-        def attach(action: Action, events: Events, region: int) -> None:
+        def attach(action: Action, events: Events) -> None:
             few = timing.fewest(events)
             if len(few) > 1:
                 step = (kinds.PASSED, len(template.steps))
                 template.steps[step] = few
-                template.regions[step] = region
                 few = [step]
             own.setdefault(few[0] if few else None, []).append(action)
 
@@ -183,10 +169,10 @@ class Templates:
             for operand, events in zip(node.inputs, sides, strict=True):
                 assert isinstance(operand, Port)
                 source = None if node.types[0] == CTL else index.value_of(operand)
-                attach(Move(source, Port(event[1])), events, index.region_of(operand))
+                attach(Move(source, Port(event[1])), events)
         for result, operand in self.results.get((template.body, template.phase), {}).items():
             source = None if self.graph.type_of(operand) == CTL else index.value_of(operand)
-            attach(Up(result, source), timing.look(operand), template.body)
+            attach(Up(result, source), timing.look(operand))
         for event, waits in paced(template.steps.items()):
             others: list[Event | None] = [*waits] or [None]
             for other in others:

@@ -25,7 +25,7 @@ def test_spoiled_plans(seed: int) -> None:
     for k in range(150):
         chance = random.Random(1000 * seed + k)
         program = chance.choice(programs)
-        ends.add(run_plan(program, mutate(program, chance), chance))
+        ends.add(run_plan(program, mutate(program, chance, kernels_too=True), chance))
     assert "refused" in ends and ends - {"refused"}
 
 
