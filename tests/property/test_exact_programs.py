@@ -12,6 +12,7 @@ from tests.fuzz.programs import exact_run
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about its constants
 @pytest.mark.parametrize("seed", range(4))
 def test_every_engine_gives_the_bits_of_numpy(seed: int) -> None:
     for number in range(5):
