@@ -267,7 +267,7 @@ class Decoder {
     if (kernel.shape(views.data(), shapes.data())) return false;
     for (size_t k = 0; k < op.outputs.size(); ++k)
       if (!is_shaped(made.types[z(op.outputs[k])], shapes[k].sizes, shapes[k].rank))
-        not_a_plan("what a kernel gives does not fit where it goes");
+        not_a_plan("the result of a kernel does not have the shape of its slot");
     return true;
   }
 
