@@ -34,7 +34,7 @@ def python_run(chance: Random) -> Case:
         with tempfile.TemporaryDirectory() as folder:
             oracle.compare(source, arguments, Path(folder))
 
-    return Case(run, f"{source.text}\n# {source.main}: {arguments}")
+    return Case(run, f"{source.text}\n# {source.main}: {arguments}", is_valid=True)
 
 
 def ways_run(chance: Random) -> Case:
@@ -47,7 +47,7 @@ def ways_run(chance: Random) -> Case:
         for graph in graphs(function, args):
             agree(graph, plain(args), ways, ordered=False)
 
-    return Case(run, f"{source}\n# {args}")
+    return Case(run, f"{source}\n# {args}", is_valid=True)
 
 
 def vectors_run(chance: Random) -> Case:
@@ -62,10 +62,10 @@ def vectors_run(chance: Random) -> Case:
         graph = next(graphs(ut.grad(loss, (0, 1)) if is_gradient else loss, (w, x, q, n)))
         agree(graph, plain((w, x, q, n)), Random(seed), 1e-8)
 
-    return Case(run, f"{program.text}\n# n={n}, {'gradient' if is_gradient else 'value'}")
+    return Case(run, f"{program.text}\n# n={n}, {'gradient' if is_gradient else 'value'}", is_valid=True)
 
 
 def gradient_run(chance: Random) -> Case:
     """A gradient is what finite differences say, on every engine."""
     program, seed = chance.choice((smooth, rough))(chance), chance.random()
-    return Case(lambda: compare_slopes(program, Random(seed)), program.text)
+    return Case(lambda: compare_slopes(program, Random(seed)), program.text, is_valid=True)

@@ -28,7 +28,7 @@ def exact_run(chance: Random) -> Case:
     program = exact_program(chance)
     calls = [exact_arguments(chance) for _ in range(4)]
     options = {"threads": chance.choice((1, 2)), "frames": chance.choice((None, 30)), "timeout": 30.0}
-    return Case(lambda: compare(program, calls, options), f"{program.text}\n{calls}\n{options}")
+    return Case(lambda: compare(program, calls, options), f"{program.text}\n{calls}\n{options}", is_valid=True)
 
 
 def compare(program: ExactProgram, calls: list[tuple[Any, ...]], options: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def limited_run(chance: Random) -> Case:
                 again = function.run(*call, engine=engine)
                 assert all(map(same, again, wanted)), (engine, "again", again, wanted)
 
-    return Case(run, f"{program.text}\n# {call}\n# {limits}")
+    return Case(run, f"{program.text}\n# {call}\n# {limits}", is_valid=True)
 
 
 def concurrent_run(chance: Random) -> Case:
@@ -102,7 +102,7 @@ def concurrent_run(chance: Random) -> Case:
             for engine in EVERY:
                 in_threads(lambda number, e=engine: work(number, e), len(calls))
 
-    return Case(run, f"{program.text}\n# {calls}")
+    return Case(run, f"{program.text}\n# {calls}", is_valid=True)
 
 
 def _reset(space: dict[str, Any]) -> None:
