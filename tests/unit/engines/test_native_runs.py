@@ -472,7 +472,7 @@ main main(v: f64[3]) -> (y)
 """)
     )
     for engine in ("expand", "waves"):
-        with pytest.raises(ValueError, match="the result of a kernel does not have the shape of its (slot|column)"):
+        with pytest.raises(ValueError, match=r"the result of a kernel does not have the shape of its (slot|column)"):
             EVERY[engine].plan(graph)
 
 
