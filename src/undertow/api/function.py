@@ -90,20 +90,21 @@ class Program:
         """The library that an engine runs."""
         key = engine.takes_hoisted and simplify, simplify
         if key not in self.libraries:
-            self.libraries[key] = apart(self._within_bounds, make_library, self.captured.library, *key)
+            # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
+            self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
         return self.libraries[key]
 
     def static(self, library: Library) -> StaticGraph:
         """The static graph of one of the libraries, built on first use."""
         if id(library) not in self.graphs:
-            self.graphs[id(library)] = apart(self._within_bounds, flatten, library, self.name)
+            self.graphs.setdefault(id(library), apart(self._within_bounds, flatten, library, self.name))
         return self.graphs[id(library)]
 
     def plan(self, engine: Engine, simplify: bool = True) -> Plan:
         if (engine.name, simplify) not in self.plans:
             with collection_paused():
                 graph = self.static(self.library(engine, simplify))
-                self.plans[engine.name, simplify] = apart(self._within_bounds, engine.plan, graph)
+                self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
         return self.plans[engine.name, simplify]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
