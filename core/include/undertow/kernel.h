@@ -95,6 +95,7 @@ class Scratch {
   using Lookout = void (*)(void* context);
 
   static constexpr int64_t kLook = int64_t{1} << 22;  ///< bytes: a few milliseconds of any operator
+  static constexpr int64_t kStep = kLook / 4;         ///< bytes that are worked on without a look up
 
   /// At least that many bytes, 64-byte aligned and padded; invalidates what it returned before.
   void* get(int64_t bytes);
@@ -118,7 +119,7 @@ class Scratch {
   /// Work on 0, 1, ... n - 1, some at a time: work(first, count), where each takes so many bytes.
   template <class Work>
   [[gnu::always_inline]] void in_steps(int64_t n, int64_t bytes, Work&& work) {
-    const int64_t most = n * bytes <= kLook / 4 ? n : step_of(bytes);
+    const int64_t most = n * bytes <= kStep ? n : step_of(bytes);
     for (int64_t first = 0; first < n; first += most) {
       const int64_t count = std::min(most, n - first);
       work(first, count);

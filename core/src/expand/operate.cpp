@@ -51,10 +51,7 @@ void Run::operate(Copy& copy, const Step& step) {
   const Op& op = plan_.ops[z(step.extra)];
   const Kernel& kernel = *plan_.kernels[z(op.kernel)];
   const size_t count = op.inputs.size();
-  for (size_t k = 0; k < count; ++k) {
-    look(copy, op.inputs[k], k, inputs_[k]);
-    scratch_.worked(inputs_[k].stride);
-  }
+  for (size_t k = 0; k < count; ++k) look(copy, op.inputs[k], k, inputs_[k]);
   if (!op.is_static && kernel.shape(inputs_.data(), shapes_.data())) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k) {
     const ValueType& slot = copy.made_of->types[z(op.outputs[k])];
@@ -71,7 +68,6 @@ void Run::operate(Copy& copy, const Step& step) {
     copy.slots[op.outputs[k]] = as_cell(array);
     set(view, data_of(array, rank), slot.bytes, shape_of(array), rank, slot.dtype);
     if (!op.is_static) view.stride = view.bytes();
-    scratch_.worked(view.stride);
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)

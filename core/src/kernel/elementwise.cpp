@@ -9,7 +9,9 @@ namespace {
 
 class ElementwiseKernel final : public Kernel {
  public:
-  explicit ElementwiseKernel(const Elementwise& op) : op_(op) {}
+  explicit ElementwiseKernel(const Elementwise& op) : op_(op), bytes_(size_of(op.output)) {
+    for (int k = 0; k < op.arity; ++k) bytes_ += size_of(op.inputs[k]);
+  }
 
   const Elementwise* elementwise() const override { return &op_; }
 
@@ -48,12 +50,10 @@ class ElementwiseKernel final : public Kernel {
     }
     const Flat flat = op_.flat[single];
     if (flat == nullptr) return run_strided(lanes, inputs, out, scratch);
-    scratch.in_steps(lanes * count, element_bytes(), [&](int64_t first, int64_t some) {
-      const void* at[3] = {};
-      for (int k = 0; k < op_.arity; ++k)
-        at[k] = static_cast<std::byte*>(inputs[k].data) + ((single >> k & 1) != 0 ? 0 : first * size_of(op_.inputs[k]));
-      flat(at[0], at[1], at[2], static_cast<std::byte*>(out.data) + first * size_of(op_.output), some);
-    });
+    if (lanes * count * bytes_ > Scratch::kStep) return run_in_steps(flat, single, lanes * count, inputs, out, scratch);
+    flat(inputs[0].data, op_.arity > 1 ? inputs[1].data : nullptr, op_.arity > 2 ? inputs[2].data : nullptr, out.data,
+         lanes * count);
+    scratch.worked(lanes * count * bytes_);
     return {};
   }
 
@@ -62,10 +62,16 @@ class ElementwiseKernel final : public Kernel {
     return lanes == 1 || view.stride == count * size_of(view.dtype);
   }
 
-  int64_t element_bytes() const {
-    int64_t bytes = size_of(op_.output);
-    for (int k = 0; k < op_.arity; ++k) bytes += size_of(op_.inputs[k]);
-    return bytes;
+  /// Operands whose bit is set in `single` have one element.
+  [[gnu::noinline]] Fault run_in_steps(Flat flat, unsigned single, int64_t count, const View* inputs, const View& out,
+                                       Scratch& scratch) const {
+    scratch.in_steps(count, bytes_, [&](int64_t first, int64_t some) {
+      const void* at[3] = {};
+      for (int k = 0; k < op_.arity; ++k)
+        at[k] = static_cast<std::byte*>(inputs[k].data) + ((single >> k & 1) != 0 ? 0 : first * size_of(op_.inputs[k]));
+      flat(at[0], at[1], at[2], static_cast<std::byte*>(out.data) + first * size_of(op_.output), some);
+    });
+    return {};
   }
 
   Fault scan(int64_t lanes, const View& view, Scratch& scratch) const {
@@ -105,7 +111,7 @@ class ElementwiseKernel final : public Kernel {
     for (int axis = 0; axis < out.rank; ++axis)
       walk.axis(out.shape[axis], {strides[0][axis], strides[1][axis], strides[2][axis], strides[3][axis]});
     const int64_t element = size_of(op_.output);
-    walk.each_run(pointers, scratch, element_bytes(), [&](std::byte* const* at, const int64_t* step, int64_t n) {
+    walk.each_run(pointers, scratch, bytes_, [&](std::byte* const* at, const int64_t* step, int64_t n) {
       unsigned single = 0;
       bool runs = step[3] == element;
       for (int k = 0; k < op_.arity; ++k) {
@@ -125,6 +131,7 @@ class ElementwiseKernel final : public Kernel {
   }
 
   const Elementwise& op_;  // in a static table
+  int64_t bytes_;          // of an element of all operands and the result
 };
 
 template <class T>

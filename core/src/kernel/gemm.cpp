@@ -45,6 +45,10 @@ void in_blocks(DType dtype, int64_t m, int64_t n, int64_t k, int64_t panel, Matr
                int64_t out_row, bool add, Scratch& scratch, Block&& block) {
   // Some twenty to forty milliseconds: with smaller blocks, or others than of rows, the same would be packed too often.
   constexpr int64_t kMost = int64_t{1} << 30, kFewRows = 256, kFewColumns = 512;
+  if (m * n * k <= kMost) {
+    block(m, n, k, a, b, out, add);
+    return scratch.worked(Scratch::products(m * n * k));
+  }
   int64_t rows = m, columns = n, inner = k;
   while (rows * columns * inner > kMost) {
     int64_t& largest = rows > kFewRows ? rows : columns > kFewColumns ? columns : inner;

@@ -36,7 +36,7 @@ void* Scratch::get(int64_t bytes) {
   return block_.get();
 }
 
-int64_t Scratch::step_of(int64_t bytes) { return std::max<int64_t>(kLook / 4 / bytes / 64 * 64, 1); }
+int64_t Scratch::step_of(int64_t bytes) { return std::max<int64_t>(kStep / bytes / 64 * 64, 1); }
 
 void Scratch::look() {
   work_ = 0;

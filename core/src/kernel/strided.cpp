@@ -42,9 +42,14 @@ void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t el
 
 void copy_lanes(int64_t lanes, const View& x, const View& out, Scratch& scratch) {
   if (x.data == out.data) return;
+  const int64_t bytes = out.bytes();
+  if (x.stride == bytes && out.stride == bytes && lanes * bytes <= Scratch::kStep) {
+    std::memcpy(out.data, x.data, static_cast<size_t>(lanes * bytes));
+    return scratch.worked(lanes * bytes);
+  }
   Walk<2> walk;
   walk.axis(lanes, {x.stride, out.stride});
-  walk.axis(out.bytes(), {1, 1});
+  walk.axis(bytes, {1, 1});
   copy_walk(walk, x.data, out.data, 1, scratch);
 }
 
