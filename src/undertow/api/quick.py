@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,14 @@ Takes = list[tuple[int, Callable[[Any], Any]]]  # leaves that are not values yet
 # The shapes of arrays: (leaf, shape) if known; (leaf, axis, length) if some lengths are known only at run time. Such a
 # length is ~k: axes with the same k had equal lengths in the remembered call (perhaps by name), and must have again.
 Shapes = tuple[list[tuple[int, tuple[int, ...]]], list[tuple[int, int, int]]]
-Program = TypeVar("Program")
+
+
+class _Program(Protocol):
+    def leaves(self, leaves: list[Any], objects: Sequence[Any]) -> list[Any] | None:
+        """The inputs of a run; None if something outside has changed."""
+
+
+Program = TypeVar("Program", bound=_Program)
 
 
 @functools.lru_cache(1024)
@@ -136,9 +143,11 @@ class Quick(Generic[Program]):
             leaves = apart[1]
             for program, takes, shapes in self._known.get(apart[0], ()):
                 if has_shapes(leaves, shapes):
+                    inputs = leaves.copy() if takes else leaves
                     for number, make in takes:
-                        leaves[number] = make(leaves[number])
-                    return program, leaves
+                        inputs[number] = make(inputs[number])
+                    if (whole := program.leaves(inputs, ())) is not None:
+                        return program, whole
             return None
         except Exception:  # a number that does not fit, a field that is not set: the slow path explains what is wrong
             return None

@@ -20,6 +20,8 @@ from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    is_library_file,
+    is_user_class,
     is_user_code,
     refuse_unsupported,
     refuse_wrong_arguments,
@@ -36,6 +38,8 @@ _MUTATORS = frozenset((
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+# These ask an object for its class, and no more.
+_LOOKS_ONLY = (isinstance, issubclass, type, callable)
 
 
 class Interpreter(Containers):
@@ -78,14 +82,22 @@ class Interpreter(Containers):
         self.at(node, env)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
             self.refuse_outside(node.func.value, getattr(function, "__self__", None), env)
-        if any(function is f for f in _FRAME_FUNCTIONS) or (
-            any(function is f for f in (super, vars, dir)) and not args
-        ):
+        if function is super and not args:
+            return self.parent_class(env)
+        if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (vars, dir)) and not args):
             raise CaptureError(f"{function.__name__}() cannot be captured", hint="name the variables directly")
         span = self.ctx.span
         result = yield self.call(function, args, kwargs, env)
         self.ctx.span = span
         return result
+
+    def parent_class(self, env: Env) -> Any:
+        """`super()` in a method: its class is in a cell that Python makes for it, its object the first argument."""
+        for around in env.outwards():
+            cell, names = around.closure.cells.get("__class__"), list(around.closure.signature.parameters)
+            if cell is not None and names and names[0] in around.vars:
+                return super(cell.cell_contents, around.vars[names[0]])
+        raise CaptureError("super() outside of a method cannot be captured", hint="name the class: Base.method(self)")
 
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
         """Call anything: an @ut.function becomes a call node, the user's Python is captured inline, the rest runs."""
@@ -122,8 +134,16 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
-        args = [self.ctx.session.seen_inside(value) for value in args]
-        kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        session = self.ctx.session
+        args = [session.seen_inside(value) for value in args]
+        kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
+        if function not in _LOOKS_ONLY:
+            session.hold((*args, *kwargs.values()))
+        if isinstance(function, type) and is_user_class(function):
+            for name in ("__new__", "__init__", "__post_init__"):
+                session.hold_code(getattr(function, name, None))
+        elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
+            session.hold_code(function)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -148,7 +168,7 @@ class Interpreter(Containers):
     ) -> Work:
         """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
-        values = bind_arguments(closure, args, kwargs, self.ctx.span)
+        values = bind_arguments(closure, args, kwargs, self.ctx.span, self.ctx.session.default)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:

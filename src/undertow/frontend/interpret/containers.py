@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressio
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, has_traced, read
 from undertow.types import said
@@ -47,9 +49,15 @@ class Containers(Expressions):
         if isinstance(value, TracedText):
             raise _text_too_early(value)
         try:
-            return self.ctx.session.seen(getattr(value, node.attr))
+            held = self.ctx.session.attribute(value, node.attr)
         except AttributeError as fault:
             raise _no_attribute(value, node.attr, fault, self.span(node, env)) from None
+        if isinstance(held, Getter):
+            held = yield self.call(held.function, held.args, {}, env)
+        return self.ctx.session.seen(held)
+
+    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
+        raise NotImplementedError  # calls.py
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -205,6 +213,11 @@ class Containers(Expressions):
 
     def refuse_outside(self, node: ast.expr, container: Any, env: Env) -> None:
         """Refuse to change a container from before the capture under a condition or in a loop: it would change once."""
+        if self.ctx.session.is_outside(container):
+            raise CaptureError(
+                f"a {type(container).__name__} from outside of the function changes in it: a graph cannot do that",
+                hint="return the new value, and change it where the function is called",
+            )
         builder = self.ctx.open_builder
         if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
             return
