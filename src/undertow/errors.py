@@ -140,6 +140,10 @@ class UndertowError(Exception):
         return []
 
 
+class UnknownName(UndertowError, AttributeError):
+    """A module of Undertow has no such name."""
+
+
 class CaptureError(UndertowError):
     """A Python function cannot become a graph."""
 

@@ -466,3 +466,7 @@ def _how_to_fit(actual: Type, wanted: Type) -> str:
             f"a bare type is one number; for arrays declare {_written(actual)}, or tf.{wanted.dtype.numpy.name}[None]"
         )
     return f"change the argument, or declare {_written(actual)}"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

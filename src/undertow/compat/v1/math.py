@@ -166,3 +166,7 @@ __all__ = sorted([
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(explain(f"math.{name}", [f"math.{known}" for known in __all__]))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

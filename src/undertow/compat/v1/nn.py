@@ -54,3 +54,7 @@ def l2_loss(t: Any, name: str | None = None) -> Any:
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(explain(f"nn.{name}", [f"nn.{known}" for known in __all__]))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

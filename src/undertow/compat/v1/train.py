@@ -296,3 +296,7 @@ def get_or_create_global_step(graph: Graph | None = None) -> Variable:
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(explain(f"train.{name}", [f"train.{known}" for known in __all__]))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.control.state import contents
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import escaped
@@ -288,6 +288,8 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
         )
+    if isinstance(fault, UnknownName):
+        return CaptureError(fault.what, span, fault.hint)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
+from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, UndertowError
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -273,10 +274,12 @@ def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> d
             try:
                 annotations[name] = eval(value, function.__globals__, known)
             except Exception as fault:
+                visible = "names in annotations must be globals of the file or variables that the body uses"
+                why, hint = reason(fault, visible)
                 raise CaptureError(
-                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {fault}",
+                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {why}",
                     span,
-                    hint="names in annotations must be globals of the file or variables that the body uses",
+                    hint,
                 ) from fault
     return annotations
 
