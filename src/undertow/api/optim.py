@@ -34,6 +34,7 @@ from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.state import Variable, transaction
 from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
+from undertow.tracebacks import boundaries
 from undertow.types import f64, promote
 
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
@@ -458,3 +459,6 @@ def _scaled(leaf: Any, scale: Any) -> Any:
     if isinstance(leaf, IndexedRows):
         return leaf * convert(scale, leaf.dtype)
     return multiply(as_operand(leaf), convert(scale, type_of(as_operand(leaf)).dtype))
+
+
+boundaries(globals(), __all__)

@@ -25,6 +25,7 @@ from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.errors import UndertowError, brief
+from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = "waves"
@@ -106,9 +107,15 @@ def settings() -> Settings:
     return _SETTINGS.get() or _DEFAULTS
 
 
-@contextlib.contextmanager
-def options(**changes: Any) -> Iterator[None]:
+@boundary
+def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     """Run everything inside with these options: engine, scheduler, frames, max_depth, memory, timeout, ..."""
+    settings().with_(**changes)  # refuses wrong ones here, on the user's line
+    return _changed_inside(changes)
+
+
+@contextlib.contextmanager
+def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
     before = _SETTINGS.get()
     chosen = settings().with_(**changes)
     try:
