@@ -1,7 +1,7 @@
 """Undertow: recursive functions in static dataflow graphs.
 
-Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are
-ops, ir, types, elsewhere and errors; above them api, with the alternative APIs subgraph and compat, then data, models,
+Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
+elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then data, models,
 train, cli and __main__.
 CONTRIBUTING.md draws who may import whom.
 """

@@ -26,6 +26,7 @@ from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.errors import UndertowError, brief
+from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = "waves"
@@ -109,8 +110,8 @@ def settings() -> Settings:
     return _SETTINGS.get() or _DEFAULTS
 
 
-@contextlib.contextmanager
-def options(**changes: Any) -> Iterator[None]:
+@boundary
+def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     """Run everything in the `with` block with these options. `f.run` and `f.map` take the same ones for one run.
 
     >>> with options(engine="reference", memory="4G"):
@@ -132,6 +133,12 @@ def options(**changes: Any) -> Iterator[None]:
     scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
     schedule_seed   of the random scheduler
     """
+    settings().with_(**changes)  # refuses wrong ones here, on the user's line
+    return _changed_inside(changes)
+
+
+@contextlib.contextmanager
+def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
     before = _SETTINGS.get()
     chosen = settings().with_(**changes)
     try:

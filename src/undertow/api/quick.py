@@ -78,6 +78,8 @@ def takes_of(args: Sequence[Any], leaves: Sequence[Any], arguments: Arguments) -
     """How to build the leaves that the slow path built from these arguments; None if that is not possible."""
     if tuple(tree.flatten(arg)[1] for arg in args) != arguments.structures:
         return None  # defaults have come in, or a list stands for an array
+    if len(leaves) != len(arguments.leaves):
+        return None  # an array that is no leaf
     takes: Takes = []
     for number, (leaf, taken) in enumerate(zip(leaves, arguments.leaves, strict=True)):
         if isinstance(leaf, (np.ndarray, np.generic)):

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, UndertowError
+from undertow.tracebacks import inside
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
@@ -191,6 +192,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 def closure_of(function: FunctionType) -> Closure:
     """The syntax tree of a Python function, with the values of its free names."""
+    function = inside(function)
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
