@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from undertow import _core
@@ -20,10 +19,11 @@ WIDTH = 4096  # lanes of a wave, at most
 SCHEDULES = ("auto", "lockstep", "agenda")
 
 
-def usable_cores() -> int:
-    """The default number of threads of a run."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+def run_options(limits: Options) -> _core.RunOptions | None:
+    """The limits of runs that give their results alone; None if these ask for more."""
+    if limits.trace is not None or limits.timed:
+        return None
+    return _core.RunOptions(*native.limits_of(limits), limits.frames is not None, limits.threads or 0)
 
 
 class Waves:
@@ -80,7 +80,7 @@ class WavesPlan(native.NativePlan):
             *native.limits_of(options),
             # An agenda makes frames as early as it can; where their number is limited, lockstep goes deep first.
             self.is_free and options.frames is not None,
-            options.threads or usable_cores(),
+            options.threads or _core.usable_cores(),
             None if host.record is None else host.wave,
             options.timed,
         )
