@@ -275,6 +275,7 @@ struct Known {
   std::vector<int64_t> sizes;  // of all axes of all arrays: a length, or ~k: all axes with this k have equal lengths
   int64_t groups = 0;          // how many k there are
   nb::object program;
+  nb::object hidden;  // reads the inputs that are no arguments, as a list; None if the program does not hold any more
 
   /// Does it take these arguments? A Python error may be set if not.
   bool takes(const Flat& flat, uint64_t hashed) const {
@@ -316,6 +317,59 @@ struct Known {
   }
 };
 
+/// The inputs of a plan, as it reads them.
+struct Inputs {
+  std::vector<View> views;
+  std::vector<std::byte> numbers;
+  std::vector<int64_t> sizes;  // copied: another thread may change the shape of an array
+
+  /// Read leaves; false if they are not what the plan takes. Arrays that are not plain are replaced by copies.
+  bool read(Flat& flat, const std::vector<DType>& dtypes, const Plan& plan) {
+    const Region& main = plan.regions[0];
+    const std::vector<int32_t>& params = main.params[0];
+    const size_t count = flat.leaves.size();
+    if (params.size() != count) return false;
+    views.resize(count);
+    numbers.resize(8 * count);
+    size_t axes = 0;
+    for (const Leaf& leaf : flat.leaves)
+      if (leaf.kind == Kind::Array) axes += static_cast<size_t>(numpy::as_array(leaf.object.ptr())->rank);
+    sizes.reserve(axes);
+    for (size_t k = 0; k < count; ++k) {
+      Leaf& leaf = flat.leaves[k];
+      View& view = views[k];
+      view.dtype = k < dtypes.size() ? dtypes[k] : leaf.dtype;
+      if (leaf.kind == Kind::Array) {
+        if (!numpy::as_array(leaf.object.ptr())->is_plain())
+          leaf.object = numpy::plain_copy(numpy::as_array(leaf.object.ptr()));
+        const numpy::ArrayObject& array = *numpy::as_array(leaf.object.ptr());
+        view.data = array.data;
+        view.shape = sizes.data() + sizes.size();
+        view.rank = array.rank;
+        sizes.insert(sizes.end(), array.sizes, array.sizes + array.rank);
+      } else {
+        view.data = numbers.data() + 8 * k;
+        if (leaf.kind == Kind::Scalar)
+          std::memcpy(view.data, numpy::data_of_scalar(leaf.object.ptr()), static_cast<size_t>(size_of(leaf.dtype)));
+        else if (!read_number(leaf, view.dtype, static_cast<std::byte*>(view.data)))
+          return false;
+      }
+      if (params[k] != kNoSlot && !fits(view, main.slots[static_cast<size_t>(params[k])])) return false;
+    }
+    return true;
+  }
+
+ private:
+  static bool fits(const View& view, const ValueType& wanted) {
+    bool fits = wanted.dtype == view.dtype && wanted.rank() == view.rank;
+    for (int axis = 0; fits && axis < view.rank; ++axis) {
+      const int64_t length = wanted.shape[static_cast<size_t>(axis)];
+      fits = length == kUnknown || length == view.shape[axis];
+    }
+    return fits;
+  }
+};
+
 /// A Python error that stands for "take the slow path", which explains what is wrong; others, as of Ctrl-C, are raised.
 void forget_error() {
   if (PyErr_Occurred() == nullptr) return;
@@ -330,7 +384,8 @@ class Quick {
 
   /// Remember a call: what the leaves of its arguments become, and their lengths, as in `Known`. False if such a call
   /// cannot be remembered.
-  bool add(const nb::tuple& args, const std::vector<int64_t>& dtypes, std::vector<int64_t> sizes, nb::object program) {
+  bool add(const nb::tuple& args, const std::vector<int64_t>& dtypes, std::vector<int64_t> sizes, nb::object program,
+           nb::object hidden) {
     Flat flat;
     if (known_.size() >= most_) return false;
     if (!take_apart(args, parts_, flat) || flat.leaves.size() != dtypes.size()) {
@@ -354,20 +409,21 @@ class Quick {
     known->objects = std::move(flat.objects);
     known->sizes = std::move(sizes);
     known->program = std::move(program);
+    known->hidden = std::move(hidden);
     known_.push_back(std::move(known));
     return true;
   }
 
-  /// The program and its input leaves, if a call like this was seen before; else None.
+  /// The program and its inputs, if a call like this was seen before; else None.
   nb::object find(const nb::tuple& args) const {
     Flat flat;
     const std::shared_ptr<const Known> known = look(args, flat);
     if (known == nullptr) return nb::none();
-    nb::list leaves;
+    nb::list inputs;
     for (size_t k = 0; k < flat.leaves.size(); ++k) {
       const Leaf& leaf = flat.leaves[k];
       if (leaf.kind == Kind::Array || leaf.kind == Kind::Scalar) {
-        leaves.append(leaf.object);
+        inputs.append(leaf.object);
         continue;
       }
       std::byte number[8];
@@ -375,72 +431,30 @@ class Quick {
         forget_error();
         return nb::none();
       }
-      leaves.append(numpy::scalar_of(number, known->dtypes[k]));
+      inputs.append(numpy::scalar_of(number, known->dtypes[k]));
     }
-    return nb::make_tuple(known->program, leaves);
+    return nb::make_tuple(known->program, inputs);
   }
 
   /// The result of a call, if one like this was seen before and its program runs without Python; else NotImplemented.
   nb::object call(const nb::tuple& args, RunOptions options) const {
-    const auto missed = [] {
-      forget_error();
-      return nb::borrow(Py_NotImplemented);
-    };
     Flat flat;
     const std::shared_ptr<const Known> known = look(args, flat);
     if (known == nullptr) return missed();
     const nb::object held = known->program.attr("direct");
     const Direct* direct = nullptr;
     if (held.is_none() || !nb::try_cast(held, direct)) return missed();
-    const Plan& plan = *direct->plan;
-    const std::vector<int32_t>& params = plan.regions[0].params[0];
-    const size_t count = flat.leaves.size();
-    if (params.size() != count) return missed();
-
-    std::vector<View> views(count);
-    std::vector<std::byte> numbers(8 * count);
-    std::vector<int64_t> sizes;  // copied: another thread may change the shape of an array
-    sizes.reserve(known->sizes.size());
-    for (size_t k = 0; k < count; ++k) {
-      Leaf& leaf = flat.leaves[k];
-      View& view = views[k];
-      view.dtype = known->dtypes[k];
-      if (leaf.kind == Kind::Array) {
-        auto* array = reinterpret_cast<numpy::ArrayObject*>(leaf.object.ptr());
-        if (!array->is_plain()) {
-          leaf.object = numpy::plain_copy(array);
-          array = reinterpret_cast<numpy::ArrayObject*>(leaf.object.ptr());
-        }
-        view.data = array->data;
-        view.shape = sizes.data() + sizes.size();
-        view.rank = array->rank;
-        sizes.insert(sizes.end(), array->sizes, array->sizes + array->rank);
-      } else {
-        std::byte* number = numbers.data() + 8 * k;
-        if (leaf.kind == Kind::Scalar)
-          std::memcpy(number, numpy::data_of_scalar(leaf.object.ptr()), static_cast<size_t>(size_of(leaf.dtype)));
-        else if (!read_number(leaf, view.dtype, number))
-          return missed();
-        view.data = number;
-      }
-      if (params[k] == kNoSlot) continue;
-      const ValueType& wanted = plan.regions[0].slots[static_cast<size_t>(params[k])];
-      bool fits = wanted.dtype == view.dtype && wanted.rank() == view.rank;
-      for (int axis = 0; fits && axis < view.rank; ++axis) {
-        const int64_t length = wanted.shape[static_cast<size_t>(axis)];
-        fits = length == kUnknown || length == view.shape[axis];
-      }
-      if (!fits) return missed();
-    }
+    Inputs inputs;
+    if (!inputs.read(flat, known->dtypes, *direct->plan)) return missed();
     options.width = direct->width;
     if (options.threads <= 0) options.threads = usable_cores();
-    const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
-      return run_waves(plan, inputs, options, host, stats);
+    const Engine engine = [&](std::span<const View> views, Host& host, RunStats& stats) {
+      return run_waves(*direct->plan, views, options, host, stats);
     };
     RunStats stats;
     std::vector<Value> values;
     try {
-      values = run_unlocked(engine, views, stats, nb::none(), nb::list(), nb::none());
+      values = run_unlocked(engine, inputs.views, stats, nb::none(), nb::list(), nb::none());
     } catch (nb::python_error& error) {
       if (error.matches(nb::module_::import_("undertow._core").attr("Stopped")))
         error.value().attr("plan") = direct->owner;
@@ -458,6 +472,7 @@ class Quick {
       for (const nb::object& object : known->objects)
         if (const int stopped = each(object)) return stopped;
       if (const int stopped = each(known->program)) return stopped;
+      if (const int stopped = each(known->hidden)) return stopped;
     }
     return 0;
   }
@@ -468,17 +483,40 @@ class Quick {
   }
 
  private:
+  static nb::object missed() {
+    forget_error();
+    return nb::borrow(Py_NotImplemented);
+  }
+
+  /// The call that was like this one; hidden inputs are added to the leaves.
   std::shared_ptr<const Known> look(const nb::tuple& args, Flat& flat) const {
     if (known_.empty()) return nullptr;
     if (take_apart(args, parts_, flat)) {
       const uint64_t hash = flat.hash();
       for (size_t k = 0; k < known_.size(); ++k) {  // comparing may run Python code, which may add to it
         const std::shared_ptr<const Known> known = known_[k];
-        if (known->takes(flat, hash)) return known;
+        if (known->takes(flat, hash) && read_hidden(*known, flat)) return known;
       }
     }
     forget_error();
     return nullptr;
+  }
+
+  /// Read the hidden inputs of a program, if it has any; false if it does not hold any more.
+  static bool read_hidden(const Known& known, Flat& flat) {
+    if (known.hidden.is_none()) return true;
+    const nb::object values = nb::steal(PyObject_CallFunctionObjArgs(known.hidden.ptr(), nullptr));
+    if (!values.is_valid() || !PyList_Check(values.ptr())) return false;
+    std::vector<Leaf> leaves;
+    for (Py_ssize_t k = 0; k < PyList_Size(values.ptr()); ++k) {
+      PyObject* at = PyList_GetItem(values.ptr(), k);
+      const numpy::ArrayObject* array = numpy::as_array(at);
+      const std::optional<DType> dtype = array != nullptr ? numpy::dtype_of(array) : numpy::dtype_of_scalar(at);
+      if (!dtype || (array != nullptr && array->rank > static_cast<int>(kMostRank))) return false;
+      leaves.push_back({nb::borrow(at), array != nullptr ? Kind::Array : Kind::Scalar, *dtype});
+    }
+    for (Leaf& leaf : leaves) flat.leaves.push_back(std::move(leaf));
+    return true;
   }
 
   nb::object parts_;  // the token and contents of an object of a class; None if it is not a container
@@ -543,7 +581,8 @@ void bind_quick(nb::module_& module) {
       .def_static("is_possible", &Direct::is_possible, nb::arg("plan"));
   nb::class_<Quick>(module, "Quick", "The calls of a function seen so far.", nb::type_slots(quick_slots))
       .def(nb::init<nb::object, size_t>(), nb::arg("parts"), nb::arg("most"))
-      .def("add", &Quick::add, nb::arg("args"), nb::arg("dtypes"), nb::arg("sizes"), nb::arg("program"))
+      .def("add", &Quick::add, nb::arg("args"), nb::arg("dtypes"), nb::arg("sizes"), nb::arg("program"),
+           nb::arg("hidden") = nb::none())
       .def("find", &Quick::find, nb::arg("args"))
       .def("call", &Quick::call, nb::arg("args"), nb::arg("options"))
       .def("__len__", &Quick::size);

@@ -252,10 +252,18 @@ class Quick:
 
     def __init__(self, parts: Callable[[Any], tuple[object, list[Any]] | None], most: int) -> None: ...
     def __len__(self) -> int: ...
-    def add(self, args: tuple[Any, ...], dtypes: Sequence[int], sizes: Sequence[int], program: object) -> bool:
+    def add(
+        self,
+        args: tuple[Any, ...],
+        dtypes: Sequence[int],
+        sizes: Sequence[int],
+        program: object,
+        hidden: Callable[[], list[Any] | None] | None = None,
+    ) -> bool:
         """Remember a call: the dtype of each leaf, the sizes of all axes of its arrays, its program.
 
-        A size ~k is open: all axes with the same k have equal sizes. False if the call cannot be remembered.
+        A size ~k is open: all axes with the same k have equal sizes. `hidden` reads the inputs of the program that are
+        no arguments; None if it cannot be used any more. False if the call cannot be remembered.
         """
     def find(self, args: tuple[Any, ...]) -> tuple[Any, list[Any]] | None:
         """The program and its input leaves, if a call like this was seen before."""

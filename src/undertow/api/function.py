@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from undertow import _core
 from undertow.api.collection import collection_paused
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import Direct, Stopped
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control.body import Shared, common_length
@@ -84,7 +84,7 @@ class Program:
     libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
-    direct: _core.Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
+    direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -276,7 +276,7 @@ class Function:
         if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
             try:
                 result = self.__undertow_programs__.quick.call(args, limits)
-            except _core.Stopped as stopped:
+            except Stopped as stopped:
                 raise stopped.plan.error_of(stopped, settings().limits) from None
             if result is not MISSED:
                 return result

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from undertow import _core
 from undertow.engines.contract import Engine, Options
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
-from undertow.engines.waves import Waves, run_options
+from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import RunOptions, run_options
 from undertow.errors import UndertowError, brief
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
@@ -42,7 +42,7 @@ class Settings:
     limits: Options = field(default_factory=Options)
     simplify: bool = True
     # For calls that the core runs at once; None if they may not.
-    quick: _core.RunOptions | None = field(init=False, repr=False, compare=False)
+    quick: RunOptions | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         is_quick = self.simplify and self.find_engine().name == "waves"
@@ -108,7 +108,7 @@ _DEFAULTS = Settings(limits=Options(memory=_MEMORY))
 _SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default=None)
 
 
-def quick_options() -> _core.RunOptions | None:
+def quick_options() -> RunOptions | None:
     """The limits of calls that the core may run at once."""
     chosen = _SETTINGS.get()
     return _DEFAULTS.quick if chosen is None else chosen.quick

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from undertow import _core
 from undertow.engines.native import DTYPE_NUMBERS
-from undertow.engines.waves import WavesPlan
+from undertow.engines.waves.direct import Direct, Quick
+from undertow.engines.waves.direct import direct as direct_plan
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.trace.library import Captured
 from undertow.frontend.values import tree
@@ -24,9 +24,9 @@ MISSED = NotImplemented  # what the core returns for calls that take the slow pa
 _MOST = 256  # signatures of one function
 
 
-def quick() -> _core.Quick:
+def quick() -> Quick:
     """Knows no calls yet."""
-    return _core.Quick(_parts, _MOST)
+    return Quick(_parts, _MOST)
 
 
 def _parts(item: object) -> tuple[object, list[Any]] | None:
@@ -48,7 +48,7 @@ def _names(kind: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in dataclasses.fields(kind))
 
 
-def remember(known: _core.Quick, args: tuple[Any, ...], arguments: Arguments, program: Any) -> None:
+def remember(known: Quick, args: tuple[Any, ...], arguments: Arguments, program: Any) -> None:
     """Remember a call that took the slow path, with the program that it found."""
     if tuple(tree.flatten(arg)[1] for arg in args) != arguments.structures:
         return  # defaults have come in, or a list stands for an array
@@ -61,10 +61,8 @@ def remember(known: _core.Quick, args: tuple[Any, ...], arguments: Arguments, pr
     known.add(args, [DTYPE_NUMBERS[dtype_of(leaf.dtype).name] for leaf in arguments.leaves], sizes, program)
 
 
-def direct(captured: Captured, plan: object) -> _core.Direct | None:
+def direct(captured: Captured, plan: object) -> Direct | None:
     """The plan of a program as the fast path runs it; None if a run needs more than arguments and the core."""
-    if captured.variables or captured.needs_seed or not isinstance(plan, WavesPlan) or not plan.is_free:
+    if captured.variables or captured.needs_seed:
         return None
-    if not _core.Direct.is_possible(plan.core):
-        return None
-    return _core.Direct(plan, plan.core, plan.width, captured.result, tree.build)
+    return direct_plan(plan, captured.result, tree.build)

@@ -19,13 +19,6 @@ WIDTH = 4096  # lanes of a wave, at most
 SCHEDULES = ("auto", "lockstep", "agenda")
 
 
-def run_options(limits: Options) -> _core.RunOptions | None:
-    """The limits of runs that give their results alone; None if these ask for more."""
-    if limits.trace is not None or limits.timed:
-        return None
-    return _core.RunOptions(*native.limits_of(limits), limits.frames is not None, limits.threads or 0)
-
-
 class Waves:
     """The engine. The plan chooses the schedule that suits it, unless one is forced."""
 
