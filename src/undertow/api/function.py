@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from undertow.api.collection import collection_paused
-from undertow.api.options import ENGINES, Settings, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
 from undertow.api.planned import PlanView
-from undertow.api.quick import Quick
+from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import Direct, Stopped
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control.body import Shared, common_length
@@ -51,6 +52,11 @@ def begin(chosen: Settings) -> None:
     budget.begin(chosen.limits.timeout, chosen.limits.memory)
 
 
+def is_outermost() -> bool:
+    """Is this call made by no other: neither inside a capture, nor in the time of another call?"""
+    return context() is None and not budget.has_begun()
+
+
 def limits_left(chosen: Settings) -> Options:
     """The limits that hold for the run: capture and planning have taken their part of the time."""
     clock = budget.clock()
@@ -79,6 +85,7 @@ class Program:
     libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -105,7 +112,9 @@ class Program:
         if (engine.name, simplify) not in self.plans:
             with collection_paused():
                 graph = self.static(self.library(engine, simplify))
-                self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
+                plan = self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify:
+                    self.direct = direct(self.captured, plan)
         return self.plans[engine.name, simplify]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
@@ -171,7 +180,7 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
-        self.quick: Quick[Program] = Quick()
+        self.quick = quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
         """The program that takes arguments of these types, captured on first use."""
@@ -192,7 +201,7 @@ class Programs:
             self._captured[key] = left
         else:
             self._captured.pop(key, None)
-        self.quick = Quick()  # it knows the program, too; what is called again comes back
+        self.quick = quick()  # it knows the program, too; what is called again comes back
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -265,6 +274,14 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the current options. Inside a capture, write a call node instead."""
         try:
+            limits = quick_options()
+            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+                try:
+                    result = self.__undertow_programs__.quick.call(args, limits)
+                except Stopped as stopped:
+                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                if result is not MISSED:
+                    return result
             current = context([*args, *kwargs.values()])
             if current is not None and current.builder is not None:
                 bound = [*self.__undertow_bound__, *args]
@@ -335,16 +352,16 @@ class Function:
 
     # -- internals -----------------------------------------------------------------------------------------
 
-    def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+    def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
-            program, leaves = known
-            return program.run(leaves, chosen)
+            program: Program = known[0]
+            return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, arguments, program)
+            remember(self.__undertow_programs__.quick, args, arguments, program)
         return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:

@@ -25,6 +25,7 @@ from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import RunOptions, run_options
 from undertow.errors import UndertowError, brief
 from undertow.tracebacks import boundary
 
@@ -42,6 +43,12 @@ class Settings:
     engine: str = "auto"
     limits: Options = field(default_factory=Options)
     simplify: bool = True
+    # For calls that the core runs at once; None if they may not.
+    quick: RunOptions | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_quick = self.simplify and self.find_engine().name == "waves"
+        object.__setattr__(self, "quick", run_options(self.limits) if is_quick else None)
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
@@ -103,6 +110,12 @@ except (ValueError, OSError, AttributeError):  # not known on this system: no li
     _MEMORY = None
 _DEFAULTS = Settings(limits=Options(memory=_MEMORY))
 _SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default=None)
+
+
+def quick_options() -> RunOptions | None:
+    """The limits of calls that the core may run at once."""
+    chosen = _SETTINGS.get()
+    return _DEFAULTS.quick if chosen is None else chosen.quick
 
 
 def settings() -> Settings:
