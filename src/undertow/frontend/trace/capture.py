@@ -30,6 +30,7 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.returned import refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
@@ -276,6 +277,7 @@ class CaptureSession(Scope):
                 self.ctx.span = definition.closure.span
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
+        refuse_unreturnable(leaves, structure)
         ports: list[Port] = []
         types: list[Type] = []
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):
