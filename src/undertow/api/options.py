@@ -165,6 +165,6 @@ def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
 options.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=... if name == "memory" else getattr(of, name))
     for of in (_DEFAULTS, _DEFAULTS.limits)
-    for name in (f.name for f in fields(of))
+    for name in (f.name for f in fields(of) if f.init)
     if name != "limits"
 ])  # fmt: skip
