@@ -172,7 +172,7 @@ ROWS: tuple[Op, ...] = (
         (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
     ),
     binary(
-        "within", _within, INTEGERS, 'x, a result checked by overflow="error"; a fault where y is negative', NO_GRADIENT,
+        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds', NO_GRADIENT,
         faults=by_negative, takes=None,
     ),
     binary(

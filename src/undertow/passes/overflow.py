@@ -35,8 +35,7 @@ from undertow.ir.draft import Copy
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.types import Type, bool_, f64
 
-# Operators whose integer results may wrap, and how many of their first operands are not numbers to compute with (all
-# others are). The base of a shift is in the second place of its list, too.
+# Operators whose integer results may wrap, and that compute with floats, too.
 _WRAPPING = frozenset((
     "abs", "add", "cumsum", "floor_divide", "matmul", "multiply", "negative", "power", "prod", "prod_others", "square", "subtract",
     "sum", "sum_to",
@@ -103,14 +102,25 @@ class _Check:
         inputs = [self.as_float(x) if k in taken else x for k, x in enumerate(node.inputs)]
         return self.add(node.op, inputs, type, node.attrs)
 
-    def write(self) -> Port:
+    def is_close(self, shadow: Operand) -> Port:
+        """Is the result the same integer as its shadow, but for rounding?"""
         type = self.node.types[0]
-        real = type.with_dtype(f64)
-        shadow = self.shadow()
+        real, truth = type.with_dtype(f64), type.with_dtype(bool_)
+        bound = 2.0 ** (8 * type.dtype.numpy.itemsize - 1)
+        if self.is_from_float():  # such a cast does not wrap, but saturates
+            low, high = -bound - (bound < 2.0**52), bound  # rounding goes towards zero: -2147483648.5 fits in i32
+            above = self.add("greater" if low < -bound else "greater_equal", [shadow, Const(np.asarray(low))], truth)
+            below = self.add("less", [shadow, Const(np.asarray(high))], truth)
+            return self.add("logical_and", [above, below], truth)
         apart = self.add("subtract", [shadow, self.as_float(self.result)], real)
-        # Rounding down moves a float by less than 1; a wrapped integer is off by the range of its dtype.
-        most = 1.0 if self.copy.draft.type_of(self.node.inputs[0]).dtype.kind == "float" else 2.0 ** (8 * type.dtype.numpy.itemsize - 2)
-        fits = self.add("less", [self.add("abs", [apart], real), Const(np.asarray(most))], type.with_dtype(bool_))
-        whole = self.add("cast", [fits], type, Attrs(dtype=type.dtype.name))
-        sign = self.add("subtract", [whole, Const(np.asarray(1, type.dtype.numpy))], type)
+        return self.add("less", [self.add("abs", [apart], real), Const(np.asarray(bound / 2))], truth)
+
+    def is_from_float(self) -> bool:
+        return self.copy.draft.type_of(self.node.inputs[0]).dtype.kind == "float"
+
+    def write(self) -> Port:
+        """Add the check; the port of the result behind it."""
+        type = self.node.types[0]
+        whole = self.add("cast", [self.is_close(self.shadow())], type, Attrs(dtype=type.dtype.name))
+        sign = self.add("subtract", [whole, Const(np.asarray(1, type.dtype.numpy))], type)  # -1 where it is not
         return self.add("within", [self.result, sign], type, name="")

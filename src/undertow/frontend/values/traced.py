@@ -238,7 +238,9 @@ def stays_weak(value: object) -> bool:
 def _are_boolean_arrays(operands: Sequence[Any]) -> bool:
     """Are all operands booleans, and is one an array? Then operators are NumPy's; on single ones they are Python's."""
     types = [type_of(v) if isinstance(v, np.ndarray) else getattr(v, "type", None) for v in operands]
-    are_booleans = (isinstance(v, (bool, np.bool_)) if t is None else t.dtype == bool_ for v, t in zip(operands, types, strict=True))
+    are_booleans = (
+        isinstance(v, (bool, np.bool_)) if t is None else t.dtype == bool_ for v, t in zip(operands, types, strict=True)
+    )
     return all(are_booleans) and any(t is not None and t.shape for t in types)
 
 
