@@ -8,6 +8,6 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ core of Undertow: kernels over lanes.";
   using namespace undertow;
   for (ModulePart* bind : {bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory,
-                           bind_matmul, bind_optimize, bind_cell})
+                           bind_matmul, bind_optimize, bind_cell, bind_audit})
     bind(module);
 }

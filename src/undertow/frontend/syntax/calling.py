@@ -15,7 +15,7 @@ from typing import Any
 
 from undertow.errors import PACKAGE, CaptureError, Span
 from undertow.frontend.syntax.queries import syntax_name
-from undertow.frontend.syntax.source import Closure, closure_of
+from undertow.frontend.syntax.source import Closure
 
 
 def refuse_unsupported(closure: Closure) -> None:
@@ -110,11 +110,3 @@ def is_user_code(function: Any) -> bool:
         return False
     generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     return not function.__code__.co_flags & generator and not is_library_file(function.__code__.co_filename)
-
-
-def library_closure(function: FunctionType) -> Closure | None:
-    """The closure of a user's function, or None if it has no source and must run as it is."""
-    try:
-        return closure_of(function)
-    except CaptureError:
-        return None
