@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, ClassVar
 
+from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, UndertowError
 from undertow.frontend.syntax.locate import Located, locate
 from undertow.frontend.syntax.match import FunctionNode
 from undertow.frontend.syntax.parse import walk
+from undertow.tracebacks import inside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +115,7 @@ class NoSource(Closure):
 
 def closure_of(function: FunctionType, located: Located | None = None) -> Closure:
     """The syntax tree of a Python function, with the values of its free names; `located` if it is known."""
+    function = inside(function)
     code = function.__code__
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise CaptureError(
@@ -160,10 +163,12 @@ def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> d
             try:
                 annotations[name] = eval(value, function.__globals__, known)
             except Exception as fault:
+                visible = "names in annotations must be globals of the file or variables that the body uses"
+                why, hint = reason(fault, visible)
                 raise CaptureError(
-                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {fault}",
+                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {why}",
                     span,
-                    hint="names in annotations must be globals of the file or variables that the body uses",
+                    hint,
                 ) from fault
     return annotations
 
