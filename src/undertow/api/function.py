@@ -34,6 +34,7 @@ from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
+from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -272,26 +273,32 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the current options. Inside a capture, write a call node instead."""
-        limits = quick_options()
-        if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
-            try:
-                result = self.__undertow_programs__.quick.call(args, limits)
-            except Stopped as stopped:
-                raise stopped.plan.error_of(stopped, settings().limits) from None
-            if result is not MISSED:
-                return result
-        current = context([*args, *kwargs.values()])
-        if current is not None and current.builder is not None:
-            bound = [*self.__undertow_bound__, *args]
-            with capturing(current):
-                return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
-        return apart(self._execute, args, kwargs, settings())[0]
+        try:
+            limits = quick_options()
+            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+                try:
+                    result = self.__undertow_programs__.quick.call(args, limits)
+                except Stopped as stopped:
+                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                if result is not MISSED:
+                    return result
+            current = context([*args, *kwargs.values()])
+            if current is not None and current.builder is not None:
+                bound = [*self.__undertow_bound__, *args]
+                with capturing(current):
+                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+            return apart(self._execute, args, kwargs, settings())[0]
+        except BaseException as fault:  # here, not by @boundary: a call may be short
+            shorten(fault)
+            raise
 
+    @boundary
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
         result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
+    @boundary
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
         chosen = self._settings(changes, stats)
@@ -301,10 +308,12 @@ class Function:
         result, counted = apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
+    @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
         return self._program_for(args, kwargs).view(simplify)
 
+    @boundary
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
         return apart(self._plan, args, simplify, kwargs)
@@ -329,6 +338,7 @@ class Function:
         result, counted = apart(program.run, arguments.leaves, chosen, plan)
         return (result, counted) if stats else result
 
+    @boundary
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
         return self._program_for(args, kwargs).captured.library
@@ -439,6 +449,7 @@ class Function:
         )
 
 
+@boundary
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
     """Decorate a Python function: its first call captures it as one static graph.
 

@@ -10,7 +10,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
-from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, Op, find
 from undertow.types import DType, Type, dtype_of, said
 
@@ -331,13 +331,22 @@ def operand(value: Any) -> Operand:
         if current is None or current.builder is None or not value.builder.is_open:
             raise used_too_late(value)
         return current.session.resolve(value)
+    if isinstance(value, np.generic):
+        kind: Any = type(value)
+        return _scalar_constant(kind, value.tobytes())
     return Const(value)
+
+
+@lru_cache(1024)
+def _scalar_constant(kind: Any, bits: bytes) -> Const:
+    """A constant that many nodes may share: making one takes longer than all else about a node."""
+    return Const(np.frombuffer(bits, kind)[0])
 
 
 def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     """Apply an operator: write a node if an operand is traced, else compute at once."""
     row = find(op)
-    packed = Attrs(**attrs)
+    packed = Attrs(**attrs) if attrs else EMPTY
     current = context(operands)
     in_capture = current is not None and current.builder is not None
     if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
@@ -360,7 +369,8 @@ def write(
 ) -> tuple[Traced, ...]:
     """Write the node of an operator, and return its results."""
     builder = current.open_builder
-    ports = [operand(x) for x in operands]
+    resolve = current.session.resolve
+    ports = [resolve(x) if isinstance(x, Traced) and x.builder.is_open else operand(x) for x in operands]
     types = row.type([builder.type_of(p) for p in ports], attrs)
     number = builder.add(row.name, ports, types, attrs, current.span, name, controls)
     return tuple([Traced(builder, Port(number, k)) for k in range(len(types))])
@@ -418,6 +428,19 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     )
 
 
+def refuse_subclass(array: Any) -> None:
+    """Refuse arrays of a class whose arithmetic is its own: masks and units would be lost, `*` mean something else."""
+    kind = type(array)
+    is_own = kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ or kind.__mul__ is not np.ndarray.__mul__
+    if is_own or isinstance(array, np.ma.MaskedArray):
+        name = kind.__name__
+        filled = "x.filled(0), and the mask x.mask" if isinstance(array, np.ma.MaskedArray) else "np.asarray(x)"
+        raise TypeMismatch(
+            f"{'an' if name[0] in 'aeiou' else 'a'} {name} computes in its own way, which graphs do not know",
+            hint=f"pass a plain array: {filled}",
+        )
+
+
 def cast(value: Any, dtype: DType) -> Any:
     """A NumPy array of a dtype. 1e300 is inf as f32, silently, as in arithmetic."""
     with np.errstate(all="ignore"):
@@ -427,6 +450,8 @@ def cast(value: Any, dtype: DType) -> Any:
 def constant(value: Any, dtype: DType | None = None) -> Any:
     """A Python number, list or array as a NumPy value of one of our dtypes."""
     if isinstance(value, (np.ndarray, np.generic)):
+        if type(value) is not np.ndarray and isinstance(value, np.ndarray):
+            refuse_subclass(value)
         array = np.asarray(value)
     elif isinstance(value, float):
         array = np.float64(value)  # type: ignore[assignment]
@@ -442,6 +467,8 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
         return cast(array, dtype)[()]
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise not_a_value(value, array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         if array.dtype == np.dtype(np.uint64) and array.size and array.max() > np.iinfo(np.int64).max:
             raise TypeMismatch(f"{array.max()} does not fit in i64", hint="use smaller numbers, or floats")
