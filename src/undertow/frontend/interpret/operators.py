@@ -16,11 +16,7 @@ import numpy as np
 
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.operands import is_weak
-<<<<<<< HEAD
-from undertow.frontend.values.traced import NUMPY
-=======
-from undertow.frontend.values.traced import Traced, numpy_names
->>>>>>> fast
+from undertow.frontend.values.traced import NUMPY, Traced
 from undertow.ops.op import CATALOGUE
 from undertow.types import DTYPES
 
@@ -40,20 +36,17 @@ def _by_name(dunder: str) -> Callable[..., Any]:
     """An operator of Python's by the name of its method."""
     python = getattr(operator, dunder)
     ours = getattr(functions, _OURS[dunder])
-<<<<<<< HEAD
-    return lambda *operands: (ours if are_constants(operands) and not _are_booleans(operands) else python)(*operands)
-
-
-def _are_booleans(operands: Sequence[Any]) -> bool:
-    return all(getattr(x, "dtype", type(x)) == bool for x in operands)
-=======
 
     def apply(*operands: Any) -> Any:
         is_traced = operands[0].__class__ is Traced  # most of the time
-        return (ours if not is_traced and are_constants(operands) else python)(*operands)
+        is_ours = not is_traced and are_constants(operands) and not _are_booleans(operands)
+        return (ours if is_ours else python)(*operands)
 
     return apply
->>>>>>> fast
+
+
+def _are_booleans(operands: Sequence[Any]) -> bool:
+    return all(getattr(x, "dtype", type(x)) in (bool, np.bool_) for x in operands)
 
 
 _OURS = {f"__{name}": row.public for row in CATALOGUE.values() for name in row.names("__")} | {"__pos__": "positive"}
