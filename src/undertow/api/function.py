@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from undertow.api.collection import collection_paused
-from undertow.api.options import ENGINES, Settings, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
 from undertow.api.planned import PlanView
-from undertow.api.quick import Quick
+from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import Direct, Stopped
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control.body import Shared, common_length
@@ -33,6 +34,7 @@ from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
+from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -48,6 +50,11 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
 def begin(chosen: Settings) -> None:
     """A call begins, in a context of its own: its limits hold from now on."""
     budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def is_outermost() -> bool:
+    """Is this call made by no other: neither inside a capture, nor in the time of another call?"""
+    return context() is None and not budget.has_begun()
 
 
 def limits_left(chosen: Settings) -> Options:
@@ -75,9 +82,10 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
+    libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
-    plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -95,9 +103,9 @@ class Program:
         hidden = guards.read(objects)
         return None if hidden is None else leaves + hidden
 
-    def library(self, engine: Engine, simplify: bool) -> Library:
-        """The library that an engine runs."""
-        key = engine.takes_hoisted and simplify, simplify
+    def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
+        """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
+        key = engine.takes_hoisted and simplify, simplify, checked
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
@@ -109,12 +117,15 @@ class Program:
             self.graphs.setdefault(id(library), apart(self._within_bounds, flatten, library, self.name))
         return self.graphs[id(library)]
 
-    def plan(self, engine: Engine, simplify: bool = True) -> Plan:
-        if (engine.name, simplify) not in self.plans:
+    def plan(self, engine: Engine, simplify: bool = True, checked: bool = False) -> Plan:
+        key = engine.name, simplify, checked
+        if key not in self.plans:
             with collection_paused():
-                graph = self.static(self.library(engine, simplify))
-                self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
-        return self.plans[engine.name, simplify]
+                graph = self.static(self.library(engine, simplify, checked))
+                plan = self.plans.setdefault(key, apart(self._within_bounds, engine.plan, graph))
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify and not checked:
+                    self.direct = direct(self.captured, plan)
+        return self.plans[key]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
         """Call what makes a library, graph or plan: the passes may not make too much of a file."""
@@ -154,10 +165,10 @@ class Program:
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
         engine = chosen.find_engine()
-        plan = self.plans.get((engine.name, chosen.simplify))
+        plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked))
         if plan is None:
             begin(chosen)
-            plan = self.plan(engine, chosen.simplify)
+            plan = self.plan(engine, chosen.simplify, chosen.is_checked)
         return plan
 
     def view(self, simplify: bool | None = None) -> GraphView:
@@ -168,7 +179,8 @@ class Program:
         chosen = settings()
         begin(chosen)
         with collection_paused():
-            library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
+            is_simple = chosen.simplify if simplify is None else simplify
+            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked)
             return GraphView(self.static(library), library)
 
 
@@ -179,7 +191,7 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
-        self.quick: Quick[Program] = Quick()
+        self.quick = quick()
 
     def find(
         self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[], Captured]
@@ -212,11 +224,11 @@ class Programs:
             self._captured[key] = left
         else:
             self._captured.pop(key, None)
-        self.quick = Quick()  # it knows the program, too; what is called again comes back
+        self.quick = quick()  # it knows the program, too; what is called again comes back
 
     def clear(self) -> None:
         """Forget everything."""
-        self._captured, self._by_age, self.quick = {}, [], Quick()
+        self._captured, self._by_age, self.quick = {}, [], quick()
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -288,18 +300,32 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the current options. Inside a capture, write a call node instead."""
-        current = context([*args, *kwargs.values()])
-        if current is not None and current.builder is not None:
-            bound = [*self.__undertow_bound__, *args]
-            with capturing(current):
-                return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
-        return apart(self._execute, args, kwargs, settings())[0]
+        try:
+            limits = quick_options()
+            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+                try:
+                    result = self.__undertow_programs__.quick.call(args, limits)
+                except Stopped as stopped:
+                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                if result is not MISSED:
+                    return result
+            current = context([*args, *kwargs.values()])
+            if current is not None and current.builder is not None:
+                bound = [*self.__undertow_bound__, *args]
+                with capturing(current):
+                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+            return apart(self._execute, args, kwargs, settings())[0]
+        except BaseException as fault:  # here, not by @boundary: a call may be short
+            shorten(fault)
+            raise
 
+    @boundary
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
         result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
+    @boundary
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
         chosen = self._settings(changes, stats)
@@ -313,10 +339,12 @@ class Function:
         """Forget all captures: the next call captures the function again."""
         self.__undertow_programs__.clear()
 
+    @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
         return self._program_for(args, kwargs).view(simplify)
 
+    @boundary
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
         return apart(self._plan, args, simplify, kwargs)
@@ -325,7 +353,7 @@ class Function:
         program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
-        graph = program.static(program.library(engine, is_simple))
+        graph = program.static(program.library(engine, is_simple, settings().is_checked))
         return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
 
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -342,6 +370,7 @@ class Function:
         result, counted = apart(program.run, leaves, chosen, plan)
         return (result, counted) if stats else result
 
+    @boundary
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
         return self._program_for(args, kwargs).captured.library
@@ -355,16 +384,16 @@ class Function:
 
     # -- internals -----------------------------------------------------------------------------------------
 
-    def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+    def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
-            program, leaves = known
-            return program.run(leaves, chosen)
+            program: Program = known[0]
+            return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program, leaves = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, arguments, program)
+            remember(self.__undertow_programs__.quick, args, arguments, program)
         return program.run(leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
@@ -453,6 +482,7 @@ class Function:
         return self.__undertow_programs__.find((arguments.key, mapped), arguments, definition, capture)
 
 
+@boundary
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
     """Decorate a Python function: its first call captures it as one static graph.
 

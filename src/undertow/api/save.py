@@ -29,6 +29,7 @@ from undertow.ir import text
 from undertow.ir.graph import EMPTY, Array, Const, Library, Port
 from undertow.ops.op import CATALOGUE
 from undertow.ops.vet import vet
+from undertow.tracebacks import boundary
 from undertow.types import DType, Type, as_type, join
 
 FORMAT = 1
@@ -37,6 +38,7 @@ _Signature = tuple[tuple[tree.Structure, ...], tuple[bool, ...] | None, Program,
 _NOTHING: tree.Token = ("static", tree.Identity(None))
 
 
+@boundary
 def save(
     function: Function, path: str | os.PathLike[str], *, examples: Iterable[Sequence[Any]] = (), spans: bool = True
 ) -> None:

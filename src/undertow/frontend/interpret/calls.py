@@ -17,10 +17,10 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.numpy_calls import on_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
-    is_library_file,
     is_user_class,
     is_user_code,
     refuse_unsupported,
@@ -29,6 +29,7 @@ from undertow.frontend.syntax.calling import (
 )
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.traced import Traced
+from undertow.tracebacks import is_library_file, note_caller
 
 # Methods of lists, dicts and sets that change them.
 _MUTATORS = frozenset((
@@ -122,9 +123,7 @@ class Interpreter(Containers):
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))
         if is_user_code(function):
-            closure = self.ctx.session.closure(function)
-            if closure is not None:
-                return (yield self.invoke(closure, args, kwargs))
+            return (yield self.invoke(self.ctx.session.closure(function), args, kwargs))
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
             raise CaptureError(
@@ -144,6 +143,8 @@ class Interpreter(Containers):
                 session.hold_code(getattr(function, name, None))
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
+        if (compute := on_traced(function, args, kwargs)) is not None:
+            return compute(*args, **kwargs)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -168,7 +169,8 @@ class Interpreter(Containers):
     ) -> Work:
         """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
-        values = bind_arguments(closure, args, kwargs, self.ctx.span, self.ctx.session.default)
+        caller = self.ctx.span
+        values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
@@ -180,6 +182,10 @@ class Interpreter(Containers):
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
             return (yield self.run_body(closure.node, env))
+        except Exception as fault:
+            if caller is not None and caller.place != closure.span.place:  # else Python's own traceback shows the call
+                note_caller(fault, self.ctx.span, caller)
+            raise
         finally:
             self.depth -= 1
 

@@ -71,7 +71,7 @@ class Guards:
         self.rows = tuple(rows)
         self.changed = -1  # the path of the row that failed last
 
-    def read(self, roots: Sequence[Any]) -> list[Any] | None:
+    def read(self, roots: Sequence[Any] = ()) -> list[Any] | None:
         """The hidden arguments of a call with these static objects; None if something else has changed."""
         values: list[Any] = []
         hidden: list[Any] = []

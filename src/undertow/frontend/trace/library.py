@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import CaptureError, InternalError, Span, UndertowError
 from undertow.frontend.control.body import Shared, graph_map
 from undertow.frontend.control.restart import StartOver, until_fixpoint
@@ -23,6 +25,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
+from undertow.tracebacks import callers_of, user_frames
 from undertow.types import Type
 
 # The names of our classes in Python's own messages, and the user's words for them.
@@ -72,7 +75,8 @@ def _attempt(
     places = session.places = Places(builder, main.paths, main.guarded, main.level)
     for number, value in enumerate(arguments.objects):
         places.take(None, None, Read.ARGUMENT, number, value, type(value).__name__)
-    with capturing(ctx):
+    # What NumPy computes with constants is part of the program: IEEE floats, and no warnings.
+    with capturing(ctx), np.errstate(all="ignore"):
         try:
             value = drive(write(session, leaves))
             results, structure = tree.flatten(value, is_traced)
@@ -87,7 +91,7 @@ def _attempt(
             raise InternalError(f"nobody was told the {restart}", ctx.span) from restart
         except (Exception, SystemExit) as fault:
             _with_more_guards(main, places)
-            raise raised_by_python(fault, ctx.span) from fault
+            raise raised_by_python(fault, ctx.span) from None
     if builder.effect is not None:
         ports.append(builder.use(builder.effect))
     guards, hidden = places.finish(builder.used(ports))
@@ -111,13 +115,17 @@ def _with_more_guards(main: MainGraph, places: Places) -> None:
 
 
 def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
-    """The error of a line that raised an exception while it was captured."""
+    """The error of a line that raised an exception while it was captured, or of the user's Python that it ran."""
+    inside = user_frames(fault.__traceback__)
+    lines = [*inside[::-1], *([] if span is None else [span])]
     said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
-    return CaptureError(
+    error = CaptureError(
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
-        span,
+        lines[0] if lines else None,
         hint="the line runs as plain Python during capture",
     )
+    error.callers = [*lines[1:], *callers_of(fault)]
+    return error
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from undertow.frontend.control.restart import StartOver
-from undertow.frontend.syntax.calling import is_library_file, is_library_module, is_user_class, is_user_code
+from undertow.frontend.syntax.calling import is_library_module, is_user_class, is_user_code
 from undertow.frontend.syntax.source import is_filled
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.guards import Check, Guards, Read, Row
@@ -32,6 +32,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.ops.op import CATALOGUE
+from undertow.tracebacks import is_library_file
 from undertow.types import DTYPES, Type, dtype_of, f64, i64
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
