@@ -212,13 +212,15 @@ class Containers(Expressions):
 
     def refuse_outside(self, node: ast.expr, container: Any, env: Env) -> None:
         """Refuse to change a container from before the capture under a condition or in a loop: it would change once."""
-        if self.ctx.session.is_outside(container):
-            raise CaptureError(
-                f"a {type(container).__name__} from outside of the function changes in it: a graph cannot do that",
-                hint="return the new value, and change it where the function is called",
-            )
         builder = self.ctx.open_builder
-        if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
+        if not isinstance(container, (list, dict, set)):
+            return
+        if builder.region == 0 and builder.kind == "function":
+            if self.ctx.session.is_outside(container):
+                raise CaptureError(
+                    f"a {type(container).__name__} from outside of the function changes in it: a graph cannot do that",
+                    hint="return the new value, and change it where the function is called",
+                )
             return
         in_attribute = False
         while isinstance(node, (ast.Attribute, ast.Subscript)):

@@ -35,7 +35,7 @@ class Check(IntEnum):
     """What a row demands of its value."""
 
     SAME = 0  # the object itself
-    FUNCTION = 1  # the function itself, with the same code
+    FUNCTION = 1  # the function itself, with the same code and defaults (`%autoreload` replaces them)
     METHOD = 2  # a method of this function
     KIND = 3  # an object of this class, and not that of another such row
     ALIAS = 4  # the value of an earlier row
@@ -117,7 +117,7 @@ def _holds(row: Row, value: Any, values: list[Any], kinds: set[int]) -> bool:
     if check == Check.SAME:
         return value is expected
     if check == Check.FUNCTION:
-        return value is expected[0] and value.__code__ is expected[1]
+        return value is expected[0] and value.__code__ is expected[1] and value.__defaults__ is expected[2]
     if check == Check.METHOD:
         return type(value) is MethodType and value.__func__ is expected
     if check == Check.KIND:

@@ -191,7 +191,7 @@ class Places:
             return
         place = self._place(source, root, read, key, str(key))
         if isinstance(value, FunctionType):
-            place.check, place.expected = Check.FUNCTION, (value, value.__code__)
+            place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
             waiting.append(value)
         elif isinstance(value, (*_PLAIN, np.ndarray)) or _is_plain(value) is not None:
             place.check, place.expected = Check.EQUAL, _copied(value)
@@ -234,7 +234,7 @@ class Places:
             place.check, place.expected = Check.EQUAL, value
             return value
         if isinstance(value, FunctionType):
-            place.check, place.expected = Check.FUNCTION, (value, value.__code__)
+            place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
             return value
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
@@ -380,7 +380,9 @@ class Places:
         return getattr(value, name)
 
     def default(self, function: Any, name: str, value: Any) -> Any:
-        """The default of a parameter of a function of the user's."""
+        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
+        if isinstance(value, _PLAIN):
+            return value
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         if name in named:
