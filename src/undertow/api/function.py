@@ -291,7 +291,10 @@ class Function:
         """Bind as a method: the object becomes the first argument."""
         if instance is None:
             return self
-        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self.__undertow_programs__)
+        bound = Function.__new__(Function)  # without __init__: methods are bound at each call
+        bound.__dict__.update(self.__dict__)
+        bound.__undertow_bound__ = (instance, *self.__undertow_bound__)
+        return bound
 
     def __repr__(self) -> str:
         return f"<undertow function {getattr(self, '__qualname__', '?')}>"
@@ -302,18 +305,19 @@ class Function:
         """Run with the current options. Inside a capture, write a call node instead."""
         try:
             limits = quick_options()
-            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+            if limits is not None and not kwargs and is_outermost():
+                bound = self.__undertow_bound__
                 try:
-                    result = self.__undertow_programs__.quick.call(args, limits)
+                    result = self.__undertow_programs__.quick.call(bound + args if bound else args, limits)
                 except Stopped as stopped:
                     raise stopped.plan.error_of(stopped, settings().limits) from None
                 if result is not MISSED:
                     return result
             current = context([*args, *kwargs.values()])
             if current is not None and current.builder is not None:
-                bound = [*self.__undertow_bound__, *args]
+                every = [*self.__undertow_bound__, *args]
                 with capturing(current):
-                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+                    return current.give(drive(current.session.call(self.__undertow_definition__, every, kwargs)))
             return apart(self._execute, args, kwargs, settings())[0]
         except BaseException as fault:  # here, not by @boundary: a call may be short
             shorten(fault)
@@ -385,15 +389,15 @@ class Function:
     # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
-        is_plain = not kwargs and not self.__undertow_bound__
-        if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
+        every = (*self.__undertow_bound__, *args)
+        if not kwargs and (known := self.__undertow_programs__.quick.find(every)) is not None:
             program: Program = known[0]
             return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program, leaves = self.__undertow_program__(arguments)
-        if is_plain:
-            remember(self.__undertow_programs__.quick, args, arguments, program)
+        if not kwargs:
+            remember(self.__undertow_programs__.quick, every, arguments, program)
         return program.run(leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
