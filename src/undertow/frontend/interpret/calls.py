@@ -28,7 +28,6 @@ from undertow.frontend.interpret.purity import (
     is_generated,
     is_pure,
     is_user_class,
-    static,
     why_refused,
 )
 from undertow.frontend.syntax.calling import (
@@ -40,6 +39,7 @@ from undertow.frontend.syntax.calling import (
 )
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.values import tree
+from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
 
 # These inspect the calling frame, which is ours.

@@ -98,15 +98,6 @@ _CALLS_BACK: frozenset[Any] = frozenset((
 ))  # fmt: skip
 
 
-def static(value: Any) -> Any:
-    """The value itself. In a captured function, the expression inside runs once, at capture; the result is a constant.
-
-    >>> static(2 + 3)
-    5
-    """
-    return value
-
-
 def calls_back(function: Any) -> bool:
     """Does it call functions that it is passed?"""
     try:
