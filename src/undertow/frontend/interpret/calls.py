@@ -21,6 +21,7 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
@@ -41,6 +42,7 @@ from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
+from undertow.tracebacks import note_caller
 
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
@@ -231,6 +233,8 @@ class Interpreter(Containers):
             kwargs = {name: CalledBack(self, a) if callable(a) else a for name, a in kwargs.items()}
         args = [self.ctx.session.seen_inside(value) for value in args]
         kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        if (compute := on_traced(function, args, kwargs)) is not None:
+            return compute(*args, **kwargs)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -265,7 +269,7 @@ class Interpreter(Containers):
                 )
         elif not is_pure(function) and not hasattr(type(function), "__undertow_capture__"):
             written = "" if self.call_site is None else ast.unparse(self.call_site.func)
-            has_traced = any(map(is_traced, tree.flatten([args, kwargs], is_traced)[0]))
+            has_traced = any(map(holds_traced, (*args, *kwargs.values())))
             what, hint = why_refused(function, written, has_traced)
             raise CaptureError(what, hint=hint)
         if not any(function is f for f in _LOOKS_ONLY):
@@ -288,7 +292,8 @@ class Interpreter(Containers):
     ) -> Work:
         """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
-        values = bind_arguments(closure, args, kwargs, self.ctx.span)
+        caller = self.ctx.span
+        values = bind_arguments(closure, args, kwargs, caller)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
@@ -300,6 +305,10 @@ class Interpreter(Containers):
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
             return (yield self.run_body(closure.node, env))
+        except Exception as fault:
+            if caller is not None and caller.place != closure.span.place:  # else Python's own traceback shows the call
+                note_caller(fault, self.ctx.span, caller)
+            raise
         finally:
             self.depth -= 1
 

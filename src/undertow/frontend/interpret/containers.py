@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.drive import Work
@@ -55,6 +55,8 @@ class Containers(Expressions):
         getter = _user_getter(value, name)
         if getter is not None:
             return (yield self.call(getter, [value], {}))
+        if isinstance(value, Traced) and name == "dtype":
+            return value.dtype.numpy
         try:
             return self.ctx.session.seen(getattr(value, name))
         except AttributeError as fault:
@@ -203,12 +205,7 @@ class Containers(Expressions):
     def set_item(self, container: Any, key: Any, value: Any, called: str) -> None:
         """`container[key] = value`."""
         if isinstance(container, np.ndarray):
-            raise CaptureError(
-                "an array cannot be changed in place"
-                if self.owned.has(container)
-                else "a graph cannot change an array that was created before the capture",
-                hint="create a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
-            )
+            raise _array_element(called, container, self.owned.has(container))
         if not isinstance(container, (Traced, list, dict, deque)):
             is_variable = read(container) is not container
             raise CaptureError(
@@ -284,6 +281,19 @@ def _user_getter(value: Any, name: str) -> Any:
     return None
 
 
+def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:
+    """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
+    name = called if called.isidentifier() else "x"
+    fits = f"ut.arange({len(array)}) == i" if array.ndim == 1 else "mask"
+    return CaptureError(
+        f"an element of the array `{called}` is assigned: arrays of a graph never change"
+        if is_made
+        else "a graph cannot change an array that was created before the capture",
+        hint=f"make a new array: `{name} = ut.where({fits}, v, {name})` has v there; "
+        "ut.stack([a, b, c]) has these elements, ut.scatter_add(x, i, v) adds v at i",
+    )
+
+
 def _static(key: Any, what: str, span: Span) -> Any:
     if isinstance(key, Traced):
         raise CaptureError(
@@ -306,7 +316,7 @@ def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays in other libraries
-    **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
+    **dict.fromkeys(("numpy", "cpu", "detach"), _RUN_TIME),
     "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
     "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
 }
@@ -321,8 +331,12 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         else:
             hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
         return CaptureError(
-            f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
+            f"a traced {value.type} has no attribute `{name}`",
+            span,
+            hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
         )
+    if isinstance(fault, UnknownName):
+        return CaptureError(fault.what, span, fault.hint)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")
