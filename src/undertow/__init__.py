@@ -53,6 +53,7 @@ from undertow.frontend.values.rows import IndexedRows as IndexedRows
 from undertow.frontend.values.scopes import control_dependencies as control_dependencies
 from undertow.frontend.values.scopes import device as device
 from undertow.frontend.values.state import Variable as Variable
+from undertow.frontend.values.static import static as static
 from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType
 from undertow.types import Type as Type

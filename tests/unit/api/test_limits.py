@@ -100,7 +100,7 @@ def test_a_failed_run_is_captured_only_once() -> None:
 
     @ut.function
     def f(n: ut.i64) -> ut.i64:
-        captures.append(1)
+        ut.static(captures.append(1))
         if n == 0:
             return 0
         return f(n - 1)

@@ -164,6 +164,8 @@ class Specialization:
     # The values that it read from variables of enclosing functions: with other values it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
     binding: Binding | None = None  # substitutes for variables and arrays when it was captured
+    # Containers among its arguments that it changes: id -> (container, its name, the line).
+    changed: dict[int, tuple[Any, str, Any]] = field(default_factory=dict)
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
