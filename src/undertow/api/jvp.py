@@ -68,8 +68,8 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
     matched = match_tangents(definition, arguments, bound, tangents, definition.closure.span)
     whole = with_tangents(arguments, matched)
     capture = functools.partial(capture_jvp, definition, arguments, matched)
-    program = programs.find((arguments.structures, tuple(matched)), whole.types, definition.name, capture)
-    value, tangent = program.run(whole.leaves, settings())[0]
+    program, leaves = programs.find((arguments.key, tuple(matched)), whole, definition, capture)
+    value, tangent = program.run(leaves, settings())[0]
     return value, tangent
 
 

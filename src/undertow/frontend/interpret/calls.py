@@ -28,21 +28,21 @@ from undertow.frontend.interpret.purity import (
     changed_by,
     is_generated,
     is_pure,
-    is_user_class,
     why_refused,
 )
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    is_user_class,
     is_user_code,
     refuse_unsupported,
     refuse_wrong_arguments,
     signature_of,
 )
-from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
-from undertow.tracebacks import note_caller
+from undertow.tracebacks import is_library_file, note_caller
 
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
@@ -51,6 +51,8 @@ _CACHED = type(functools.cache(abs))
 _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
+# These ask an object for its class, and no more.
+_ASK_FOR_CLASS = (isinstance, issubclass, type, callable)
 
 
 class Interpreter(Containers):
@@ -99,9 +101,9 @@ class Interpreter(Containers):
             else:
                 kwargs[keyword.arg] = value
         self.at(node, env)
-        if any(function is f for f in _FRAME_FUNCTIONS) or (
-            any(function is f for f in (super, vars, dir)) and not args
-        ):
+        if function is super and not args:
+            return self.parent_class(env)
+        if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (vars, dir)) and not args):
             raise CaptureError(f"{function.__name__}() cannot be captured", hint="name the variables directly")
         span = self.ctx.span
         self.call_site = node
@@ -122,6 +124,14 @@ class Interpreter(Containers):
         self.at(node, env)
         _refuse_traced_inside([value])
         return value
+
+    def parent_class(self, env: Env) -> Any:
+        """`super()` in a method: its class is in a cell that Python makes for it, its object the first argument."""
+        for around in env.outwards():
+            cell, names = around.closure.cells.get("__class__"), list(around.closure.signature.parameters)
+            if cell is not None and names and names[0] in around.vars:
+                return super(cell.cell_contents, around.vars[names[0]])
+        raise CaptureError("super() outside of a method cannot be captured", hint="name the class: Base.method(self)")
 
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
         """Call anything: an @ut.function becomes a call node, the user's Python is captured inline, the rest runs."""
@@ -227,8 +237,16 @@ class Interpreter(Containers):
         if calls_back(function):
             args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]
             kwargs = {name: CalledBack(self, a) if callable(a) else a for name, a in kwargs.items()}
-        args = [self.ctx.session.seen_inside(value) for value in args]
-        kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        session = self.ctx.session
+        args = [session.seen_inside(value) for value in args]
+        kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
+        if not any(function is f for f in _ASK_FOR_CLASS):
+            session.hold((*args, *kwargs.values()))
+        if isinstance(function, type) and is_user_class(function):
+            for name in ("__new__", "__init__", "__post_init__"):
+                session.hold_code(getattr(function, name, None))
+        elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
+            session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
             return compute(*args, **kwargs)
         module = getattr(function, "__module__", None)
@@ -289,7 +307,7 @@ class Interpreter(Containers):
         """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
         caller = self.ctx.span
-        values = bind_arguments(closure, args, kwargs, caller)
+        values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 from collections import defaultdict, deque
 from types import ModuleType
@@ -20,6 +19,7 @@ from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, has_traced, read
 from undertow.types import said
@@ -52,15 +52,15 @@ class Containers(Expressions):
     def attribute_of(self, value: Any, name: str, node: ast.AST, env: Env) -> Work:
         if isinstance(value, TracedText):
             raise _text_too_early(value)
-        getter = _user_getter(value, name)
-        if getter is not None:
-            return (yield self.call(getter, [value], {}))
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
         try:
-            return self.ctx.session.seen(getattr(value, name))
+            held = self.ctx.session.attribute(value, name)
         except AttributeError as fault:
             raise _no_attribute(value, name, fault, self.span(node, env)) from None
+        if isinstance(held, Getter):
+            held = yield self.call(held.function, held.args, {}, env)
+        return self.ctx.session.seen(held)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -267,18 +267,6 @@ class Containers(Expressions):
             items = [*items[: stars[0]], items[stars[0] : split], *items[split:]]
         for part, item in zip(target.elts, items, strict=True):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
-
-
-def _user_getter(value: Any, name: str) -> Any:
-    """The function behind a property of a class of the user's."""
-    for cls in type(value).__mro__:
-        if name in cls.__dict__:
-            attribute = cls.__dict__[name]
-            if isinstance(attribute, property) and is_user_code(attribute.fget):
-                return attribute.fget
-            is_cached = isinstance(attribute, functools.cached_property) and name not in vars(value)
-            return attribute.func if is_cached and is_user_code(attribute.func) else None
-    return None
 
 
 def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:

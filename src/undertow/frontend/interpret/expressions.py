@@ -29,6 +29,7 @@ from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
 from undertow.frontend.values.traced import Context, Traced, read
+from undertow.tracebacks import is_library_file
 from undertow.types import bool_
 
 _LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
@@ -101,16 +102,18 @@ class Expressions:
                 if around is not env:
                     self.ctx.session.note_reading(around, name, value)
                 return value
-        closure = around.closure
+        closure, session = around.closure, self.ctx.session
         if name in closure.cells:
             try:
-                return closure.cells[name].cell_contents
+                return session.read_cell(closure.cells[name], name)
             except ValueError:
                 return Undefined(
                     f"`{name}` is used before it is assigned", "assign it in the enclosing function before the call"
                 )
+        is_library = is_library_file(closure.file)
         if name in closure.globals:
-            return closure.globals[name]
+            return session.read_global(closure.globals, name, is_library)
+        session.miss_global(closure.globals, name, is_library)
         builtins = closure.globals.get("__builtins__", __builtins__)
         table = builtins if isinstance(builtins, dict) else vars(builtins)
         return table.get(name, MISSING)

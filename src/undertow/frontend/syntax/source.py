@@ -1,4 +1,4 @@
-"""Closures: a Python function's syntax tree, with the values of its free names; and the variables of its activations."""
+"""Closures: a function's syntax tree, with the values of its free names; and the variables of its activations."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _definition_span(function: FunctionType) -> Span:
 def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:
     """Annotations as objects; strings (`from __future__ import annotations`) are evaluated."""
     annotations = dict(function.__annotations__)
-    known = {name: cell.cell_contents for name, cell in cells.items() if _is_filled(cell)}
+    known = {name: cell.cell_contents for name, cell in cells.items() if is_filled(cell)}
     for name, value in annotations.items():
         if isinstance(value, str):
             try:
@@ -173,7 +173,8 @@ def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> d
     return annotations
 
 
-def _is_filled(cell: Any) -> bool:
+def is_filled(cell: Any) -> bool:
+    """Has the variable of a closure a value?"""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:
