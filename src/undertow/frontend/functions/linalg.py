@@ -110,7 +110,10 @@ def _wrong(subscripts: str, what: str) -> TypeMismatch:
 def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[str, ...]]:
     """The labels of the operands and of the result. The axes of an ellipsis are labelled ...1, ...2 from the end."""
     if not isinstance(subscripts, str):
-        raise TypeMismatch("the first argument of einsum must be the subscripts, a string")
+        raise TypeMismatch(
+            "the first argument of einsum must be the subscripts, a string",
+            hint="as in ut.einsum('bij,bjk->bik', x, y)",
+        )
     inputs, arrow, result = subscripts.replace(" ", "").partition("->")
     parts = inputs.split(",")
     if len(parts) != len(values):

@@ -17,6 +17,7 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.numpy_calls import on_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
@@ -111,9 +112,7 @@ class Interpreter(Containers):
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))
         if is_user_code(function):
-            closure = self.ctx.session.closure(function)
-            if closure is not None:
-                return (yield self.invoke(closure, args, kwargs))
+            return (yield self.invoke(self.ctx.session.closure(function), args, kwargs))
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
             raise CaptureError(
@@ -125,6 +124,8 @@ class Interpreter(Containers):
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
         args = [self.ctx.session.seen_inside(value) for value in args]
         kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        if (compute := on_traced(function, args, kwargs)) is not None:
+            return compute(*args, **kwargs)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(

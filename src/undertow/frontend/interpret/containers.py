@@ -46,6 +46,8 @@ class Containers(Expressions):
         self.at(node, env)
         if isinstance(value, TracedText):
             raise _text_too_early(value)
+        if isinstance(value, Traced) and node.attr == "dtype":
+            return value.dtype.numpy
         try:
             return self.ctx.session.seen(getattr(value, node.attr))
         except AttributeError as fault:
@@ -282,7 +284,7 @@ def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays in other libraries
-    **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
+    **dict.fromkeys(("numpy", "cpu", "detach"), _RUN_TIME),
     "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
     "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
 }
@@ -297,7 +299,9 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         else:
             hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
         return CaptureError(
-            f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
+            f"a traced {value.type} has no attribute `{name}`",
+            span,
+            hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
         )
     if isinstance(fault, UnknownName):
         return CaptureError(fault.what, span, fault.hint)

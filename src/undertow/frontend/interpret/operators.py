@@ -16,7 +16,7 @@ import numpy as np
 
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, numpy_names
+from undertow.frontend.values.traced import NUMPY, Traced
 from undertow.ops.op import CATALOGUE
 from undertow.types import DTYPES
 
@@ -39,9 +39,14 @@ def _by_name(dunder: str) -> Callable[..., Any]:
 
     def apply(*operands: Any) -> Any:
         is_traced = operands[0].__class__ is Traced  # most of the time
-        return (ours if not is_traced and are_constants(operands) else python)(*operands)
+        is_ours = not is_traced and are_constants(operands) and not _are_booleans(operands)
+        return (ours if is_ours else python)(*operands)
 
     return apply
+
+
+def _are_booleans(operands: Sequence[Any]) -> bool:
+    return all(getattr(x, "dtype", type(x)) in (bool, np.bool_) for x in operands)
 
 
 _OURS = {f"__{name}": row.public for row in CATALOGUE.values() for name in row.names("__")} | {"__pos__": "positive"}
@@ -64,6 +69,5 @@ COMPARE: dict[type, Callable[[Any, Any], Any]] = {
 
 def of_ufunc(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Our function for a ufunc of NumPy's that is called with constants; otherwise the function itself."""
-    if isinstance(function, np.ufunc) and not kwargs and function in numpy_names() and are_constants(args):
-        return getattr(functions, numpy_names()[function])
-    return function
+    is_ours = isinstance(function, np.ufunc) and not kwargs and function in NUMPY and are_constants(args)
+    return NUMPY[function] if is_ours else function

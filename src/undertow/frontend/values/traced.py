@@ -7,7 +7,6 @@ way to the builder; with no traced operand it computes at once, with the referen
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -20,7 +19,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, Op, find
-from undertow.types import DType, Type, dtype_of, said
+from undertow.types import DType, Type, bool_, dtype_of, said, type_of
 
 
 class Context:
@@ -80,6 +79,9 @@ def capturing(new: Context | None) -> Iterator[None]:
 
 # The public functions, by name, that operators and methods of traced values call; filled by functions/public.py.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+# NumPy's functions -> what computes them on traced values; filled by functions/as_numpy.py.
+NUMPY: dict[Any, Callable[..., Any]] = {}
+_NUMPY_HINT = "use functions of ut, which follow the array API standard, or compute it outside of the function"
 
 
 class Traced:
@@ -204,6 +206,8 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
+        if self.type.dtype == bool_ and _are_boolean_arrays(operands) and name in _ufuncs():
+            return NUMPY[_ufuncs()[name]](*operands)
         result = FUNCTIONS[name](*operands)
         if isinstance(result, Traced) and result.dtype.kind != "bool" and all(map(stays_weak, operands)):
             return Traced(result.builder, result.port, is_weak=True)
@@ -213,48 +217,15 @@ class Traced:
         return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = numpy_names().get(ufunc)
-        if method != "__call__" or name is None or kwargs:
-            given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
-            raise self._unknown(
-                f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{given} cannot be captured",
-                "the functions of ut follow the array API standard, as in ut.add, ut.sum, ut.cumulative_sum",
-            )
-        return FUNCTIONS[name](*inputs)
+        if method != "__call__":
+            raise self._unknown(f"np.{ufunc.__name__}.{method} cannot be captured", _NUMPY_HINT)
+        return call_numpy(ufunc, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = numpy_names().get(func)
-        if name is None:
-            module = str(func.__module__).replace("numpy", "np", 1)
-            raise self._unknown(
-                f"{module}.{func.__name__} cannot be captured",
-                "use functions of ut, which follow the array API standard",
-            )
-        function = FUNCTIONS[name]
-        try:
-            inspect.signature(function).bind(*args, **kwargs)
-        except TypeError as fault:
-            raise self._unknown(
-                f"np.{func.__name__} cannot be captured like this: {fault}",
-                f"ut.{name} takes {name}{inspect.signature(function)}".replace(": Any", "").replace(" -> Any", ""),
-            ) from None
-        return function(*args, **kwargs)
+        return call_numpy(func, args, kwargs)
 
     def __pos__(self) -> Any:
         return self._apply("positive", self)
-
-    def astype(self, dtype: Any) -> Any:
-        return FUNCTIONS["astype"](self, dtype)
-
-    def mean(self, *args: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS["mean"](self, *args, **kwargs)
-
-    def reshape(self, *shape: Any) -> Any:
-        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape)
-
-    def transpose(self, *axes: Any) -> Any:
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return FUNCTIONS["permute_dims"](self, tuple(order) or tuple(reversed(range(self.ndim))))
 
 
 def stays_weak(value: object) -> bool:
@@ -264,11 +235,44 @@ def stays_weak(value: object) -> bool:
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
+def _are_boolean_arrays(operands: Sequence[Any]) -> bool:
+    """Are all operands booleans, and is one an array? Then operators are NumPy's; on single ones they are Python's."""
+    types = [type_of(v) if isinstance(v, np.ndarray) else getattr(v, "type", None) for v in operands]
+    are_booleans = (
+        isinstance(v, (bool, np.bool_)) if t is None else t.dtype == bool_ for v, t in zip(operands, types, strict=True)
+    )
+    return all(are_booleans) and any(t is not None and t.shape for t in types)
+
+
+@cache
+def _ufuncs() -> dict[str, Any]:
+    """Our public function -> NumPy's ufunc."""
+    return {name: function for function, name in numpy_names().items() if isinstance(function, np.ufunc)}
+
+
 @cache
 def numpy_names() -> dict[Any, str]:
     """NumPy function -> our public function: the one of the same name, or the one that a row gives."""
     same = {getattr(np, name): name for name in FUNCTIONS if hasattr(np, name)}
     return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
+
+
+def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function of NumPy's with traced values somewhere in its arguments."""
+    row = NUMPY.get(function)
+    if row is None:
+        raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=_NUMPY_HINT)
+    return row(*args, **kwargs)
+
+
+def numpy_name(function: Any) -> str:
+    """A function of NumPy's as users write it.
+
+    >>> numpy_name(np.linalg.norm)
+    'np.linalg.norm'
+    """
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module.replace('numpy', 'np', 1)}.{getattr(function, '__name__', type(function).__name__)}"
 
 
 _COMPARISONS = frozenset(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"))
