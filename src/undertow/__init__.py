@@ -7,6 +7,7 @@ CONTRIBUTING.md draws who may import whom.
 """
 
 import importlib as _importlib
+from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -19,12 +20,12 @@ if _TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__later__ = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
+__later__ = ("data", "models", "train")  # public modules that stand above this one
 
 
 def _load() -> list[str]:
     """Make all public names attributes of this module; loading them takes longer than `import numpy`. Their names."""
-    public = _importlib.import_module("undertow.public")  # `from undertow import public` would ask this module for it
+    public = _importlib.import_module("undertow.public")
     names = globals()
     if "__all__" not in names:
         names.update({name: getattr(public, name) for name in public.__all__})
@@ -33,10 +34,10 @@ def _load() -> list[str]:
 
 
 def __getattr__(name: str) -> _Any:
-    if name in __later__:
-        return _importlib.import_module(f"undertow.{name}")
     if name != "__all__" and name.startswith("_"):
         raise AttributeError(f"module 'undertow' has no attribute {name!r}")
+    if _find_spec(f"undertow.{name}") is not None:  # `from undertow import engines` asks here first
+        return _importlib.import_module(f"undertow.{name}")
     known = _load()
     if name in globals():
         return globals()[name]
