@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from undertow.api.collection import collection_paused
-from undertow.api.options import ENGINES, Settings, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
 from undertow.api.planned import PlanView
-from undertow.api.quick import Quick
+from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import Direct, Stopped
 from undertow.errors import CaptureError, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control.body import Shared, common_length
@@ -33,6 +34,7 @@ from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
+from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -48,6 +50,11 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
 def begin(chosen: Settings) -> None:
     """A call begins, in a context of its own: its limits hold from now on."""
     budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def is_outermost() -> bool:
+    """Is this call made by no other: neither inside a capture, nor in the time of another call?"""
+    return context() is None and not budget.has_begun()
 
 
 def limits_left(chosen: Settings) -> Options:
@@ -78,6 +85,7 @@ class Program:
     libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -104,7 +112,9 @@ class Program:
         if (engine.name, simplify) not in self.plans:
             with collection_paused():
                 graph = self.static(self.library(engine, simplify))
-                self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
+                plan = self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify:
+                    self.direct = direct(self.captured, plan)
         return self.plans[engine.name, simplify]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
@@ -170,7 +180,7 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
-        self.quick: Quick[Program] = Quick()
+        self.quick = quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
         """The program that takes arguments of these types, captured on first use."""
@@ -191,7 +201,7 @@ class Programs:
             self._captured[key] = left
         else:
             self._captured.pop(key, None)
-        self.quick = Quick()  # it knows the program, too; what is called again comes back
+        self.quick = quick()  # it knows the program, too; what is called again comes back
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -263,18 +273,32 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the current options. Inside a capture, write a call node instead."""
-        current = context([*args, *kwargs.values()])
-        if current is not None and current.builder is not None:
-            bound = [*self.__undertow_bound__, *args]
-            with capturing(current):
-                return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
-        return apart(self._execute, args, kwargs, settings())[0]
+        try:
+            limits = quick_options()
+            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+                try:
+                    result = self.__undertow_programs__.quick.call(args, limits)
+                except Stopped as stopped:
+                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                if result is not MISSED:
+                    return result
+            current = context([*args, *kwargs.values()])
+            if current is not None and current.builder is not None:
+                bound = [*self.__undertow_bound__, *args]
+                with capturing(current):
+                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+            return apart(self._execute, args, kwargs, settings())[0]
+        except BaseException as fault:  # here, not by @boundary: a call may be short
+            shorten(fault)
+            raise
 
+    @boundary
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
         result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
+    @boundary
     def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
         chosen = self._settings(changes, stats)
@@ -284,10 +308,12 @@ class Function:
         result, counted = apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
+    @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
         return self._program_for(args, kwargs).view(simplify)
 
+    @boundary
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
         return apart(self._plan, args, simplify, kwargs)
@@ -312,6 +338,7 @@ class Function:
         result, counted = apart(program.run, arguments.leaves, chosen, plan)
         return (result, counted) if stats else result
 
+    @boundary
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
         return self._program_for(args, kwargs).captured.library
@@ -325,16 +352,16 @@ class Function:
 
     # -- internals -----------------------------------------------------------------------------------------
 
-    def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+    def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
         is_plain = not kwargs and not self.__undertow_bound__
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
-            program, leaves = known
-            return program.run(leaves, chosen)
+            program: Program = known[0]
+            return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, arguments, program)
+            remember(self.__undertow_programs__.quick, args, arguments, program)
         return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
@@ -422,6 +449,7 @@ class Function:
         )
 
 
+@boundary
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
     """Decorate a Python function: its first call captures it as one static graph.
 

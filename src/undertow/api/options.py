@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import inspect
 import os
 import secrets
 from collections.abc import Iterator
@@ -19,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from undertow.engines.contract import Engine, Options
+from undertow.engines.contract import Engine, Options, bytes_of
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
+from undertow.engines.waves.direct import RunOptions, run_options
 from undertow.errors import UndertowError, brief
+from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = "waves"
@@ -40,6 +43,12 @@ class Settings:
     engine: str = "auto"
     limits: Options = field(default_factory=Options)
     simplify: bool = True
+    # For calls that the core runs at once; None if they may not.
+    quick: RunOptions | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_quick = self.simplify and self.find_engine().name == "waves"
+        object.__setattr__(self, "quick", run_options(self.limits) if is_quick else None)
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
@@ -59,6 +68,8 @@ class Settings:
                 f"unknown option {name!r}",
                 hint=f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}",
             )
+        if isinstance(memory := changes.get("memory"), str):
+            changes["memory"] = bytes_of(memory)
         orders = {name: value for name in _ORDERS if (value := changes.get(name)) is not None}
         engine = changes.pop("engine", self.engine)
         if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
@@ -101,14 +112,46 @@ _DEFAULTS = Settings(limits=Options(memory=_MEMORY))
 _SETTINGS: ContextVar[Settings | None] = ContextVar("undertow_settings", default=None)
 
 
+def quick_options() -> RunOptions | None:
+    """The limits of calls that the core may run at once."""
+    chosen = _SETTINGS.get()
+    return _DEFAULTS.quick if chosen is None else chosen.quick
+
+
 def settings() -> Settings:
     """The current settings."""
     return _SETTINGS.get() or _DEFAULTS
 
 
+@boundary
+def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
+    """Run everything in the `with` block with these options. `f.run` and `f.map` take the same ones for one run.
+
+    >>> with options(engine="reference", memory="4G"):
+    ...     pass
+
+    engine          which engine runs: "waves", "reference", "demand" or "expand"; "auto" is "waves", or "reference"
+                    if there is a scheduler
+    simplify        run the simplified graph; False runs it as it was captured
+    seed            of the program's random numbers, an integer; None draws a new one for each run
+    max_depth       how deep calls may nest; None for no limit
+    memory          bytes that a run may use, as a number or as "512M" or "4G"; None for no limit. The default is a
+                    quarter of what is free when Undertow is imported
+    frames          how many frames a run may have at once; None for no limit
+    timeout         seconds that a call may take; None for no limit
+    threads         how many threads the engine may use; None for one per core
+    check_finite    make a float result with nan or inf an error
+    trace           a file to write every event of the run to, as JSON lines; or a list to append them to
+    timed           measure the time of each kind of step; `f.run(x, stats=True)` does
+    scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
+    schedule_seed   of the random scheduler
+    """
+    settings().with_(**changes)  # refuses wrong ones here, on the user's line
+    return _changed_inside(changes)
+
+
 @contextlib.contextmanager
-def options(**changes: Any) -> Iterator[None]:
-    """Run everything inside with these options: engine, scheduler, frames, max_depth, memory, timeout, ..."""
+def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
     before = _SETTINGS.get()
     chosen = settings().with_(**changes)
     try:
@@ -116,3 +159,12 @@ def options(**changes: Any) -> Iterator[None]:
         yield
     finally:
         _SETTINGS.set(before)
+
+
+# What `help` and editors show: every option with its default, but for that of `memory`, which is the machine's.
+options.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=... if name == "memory" else getattr(of, name))
+    for of in (_DEFAULTS, _DEFAULTS.limits)
+    for name in (f.name for f in fields(of) if f.init)
+    if name != "limits"
+])  # fmt: skip

@@ -27,6 +27,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
+from undertow.tracebacks import boundaries
 from undertow.types import DType, Type, dtype_of, f32, f64, i32, i64
 
 __all__ = [
@@ -346,3 +347,6 @@ def size(input: Any, name: str | None = None, out_type: Any = i32) -> Any:
 def rank(input: Any, name: str | None = None) -> Any:
     """The number of dimensions, as a tensor."""
     return apply(lambda x: np.int32(x.type.rank), [input], name)
+
+
+boundaries(globals(), __all__)

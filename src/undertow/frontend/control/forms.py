@@ -18,6 +18,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.traced import Traced, context, is_traced
+from undertow.tracebacks import boundary
 from undertow.types import said
 
 
@@ -26,6 +27,7 @@ def shared(value: Any) -> Shared:
     return Shared(value)
 
 
+@boundary
 def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Any:
     """`then(*operands)` where `pred` is true, else `other(*operands)`; only that one runs.
 
@@ -74,6 +76,7 @@ def _is_true(value: Any) -> bool:
     return bool(value)
 
 
+@boundary
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], initial: Any) -> Any:
     """Apply `body` to the value while `test` of it is true.
 
@@ -137,6 +140,7 @@ def _while_loop(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any]
     return tree.unflatten(structure, results)
 
 
+@boundary
 def map(function: Callable[..., Any], *arrays: Any) -> Any:
     """`function` applied to every element along the leading axis of the arrays, in parallel; results are stacked.
 

@@ -22,6 +22,7 @@ from undertow.frontend.values.operands import (
     type_of,
 )
 from undertow.frontend.values.traced import IndexedArray, context, emit
+from undertow.tracebacks import boundaries
 from undertow.types import DType, dtype_of, f64, i64
 
 __all__ = [
@@ -173,3 +174,6 @@ def random_uniform(key: Any, /, shape: Any = (), dtype: Any = None) -> Any:
 def random_normal(key: Any, /, shape: Any = (), dtype: Any = None) -> Any:
     """Random floats, normally distributed with mean 0 and deviation 1: a pure function of the key."""
     return _draw("random_normal", key, shape, result_dtype(dtype, f64))
+
+
+boundaries(globals(), __all__)

@@ -9,6 +9,7 @@ from typing import Any
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.operands import as_operand, bools
 from undertow.frontend.values.traced import effect
+from undertow.tracebacks import boundaries
 
 __all__ = ["assert_", "print"]
 
@@ -73,3 +74,6 @@ def assert_(condition: Any, message: str = "an assertion failed", /, *values: An
         )
     template = message if values else escaped(message)
     effect("assert", [*bools(condition), *_filled(template, values, "assert_")], template=template)
+
+
+boundaries(globals(), __all__)

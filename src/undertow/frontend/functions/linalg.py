@@ -19,6 +19,7 @@ from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.values.operands import dim, numbers, one_axis, type_of
 from undertow.frontend.values.traced import emit
+from undertow.tracebacks import boundaries
 
 __all__ = ["dot", "einsum", "outer", "tensordot", "vecdot"]
 
@@ -266,3 +267,6 @@ def _regrouped(value: Any, groups: list[list[tuple[Any, int]]]) -> Any:
         if sizes[at] is None:
             sizes[at] = along.product(tuple(dim(v, k) for v, k in group))
     return arrays.reshape(value, sizes)
+
+
+boundaries(globals(), __all__)

@@ -28,6 +28,7 @@ from undertow.frontend.syntax.calling import (
 )
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.traced import Traced
+from undertow.tracebacks import note_caller
 
 # Methods of lists, dicts and sets that change them.
 _MUTATORS = frozenset((
@@ -151,7 +152,8 @@ class Interpreter(Containers):
     ) -> Work:
         """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
-        values = bind_arguments(closure, args, kwargs, self.ctx.span)
+        caller = self.ctx.span
+        values = bind_arguments(closure, args, kwargs, caller)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
@@ -163,6 +165,10 @@ class Interpreter(Containers):
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
             return (yield self.run_body(closure.node, env))
+        except Exception as fault:
+            if caller is not None and caller.place != closure.span.place:  # else Python's own traceback shows the call
+                note_caller(fault, self.ctx.span, caller)
+            raise
         finally:
             self.depth -= 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.control.state import contents
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import escaped
@@ -176,10 +176,7 @@ class Containers(Expressions):
             self.at(target, env)
             self.refuse_outside(target.value, container, env)
             if isinstance(container, np.ndarray):
-                raise CaptureError(
-                    "a graph cannot change an array that was created before the capture",
-                    hint="create a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
-                )
+                raise _array_element(target.value, container, env)
             if not isinstance(container, (Traced, list, dict)):
                 is_variable = read(container) is not container
                 raise CaptureError(
@@ -251,6 +248,20 @@ class Containers(Expressions):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
 
 
+def _array_element(node: ast.expr, array: Any, env: Env) -> CaptureError:
+    """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
+    name = node.id if isinstance(node, ast.Name) else "x"
+    is_local = isinstance(node, ast.Name) and any(node.id in around.local for around in env.outwards())
+    fits = f"ut.arange({len(array)}) == i" if array.ndim == 1 else "mask"
+    return CaptureError(
+        f"an element of the array `{name}` is assigned: arrays of a graph never change"
+        if is_local
+        else "a graph cannot change an array that was created before the capture",
+        hint=f"make a new array: `{name} = ut.where({fits}, v, {name})` has v there; "
+        "ut.stack([a, b, c]) has these elements, ut.scatter_add(x, i, v) adds v at i",
+    )
+
+
 def _static(key: Any, what: str, span: Span) -> Any:
     if isinstance(key, Traced):
         raise CaptureError(
@@ -292,6 +303,8 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
             span,
             hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
         )
+    if isinstance(fault, UnknownName):
+        return CaptureError(fault.what, span, fault.hint)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
-import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
-from undertow.errors import PACKAGE, CaptureError, Span
+from undertow.errors import CaptureError, Span
 from undertow.frontend.syntax.queries import syntax_name
 from undertow.frontend.syntax.source import Closure, closure_of
+from undertow.tracebacks import is_library_file
 
 
 def refuse_unsupported(closure: Closure) -> None:
@@ -91,17 +89,6 @@ def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.
 def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD) -> inspect.Signature:
     """The signature of a function whose parameters are all of one kind."""
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
-
-
-_LIBRARY_PATHS = tuple(
-    {os.path.realpath(sysconfig.get_path(key)) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
-@functools.lru_cache(maxsize=4096)
-def is_library_file(filename: str) -> bool:
-    path = os.path.realpath(filename)
-    return path.startswith(_LIBRARY_PATHS) or path.startswith(PACKAGE)
 
 
 def is_user_code(function: Any) -> bool:

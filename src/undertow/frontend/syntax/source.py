@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
+from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, UndertowError
+from undertow.tracebacks import inside
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
@@ -190,6 +192,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 def closure_of(function: FunctionType) -> Closure:
     """The syntax tree of a Python function, with the values of its free names."""
+    function = inside(function)
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
@@ -273,10 +276,12 @@ def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> d
             try:
                 annotations[name] = eval(value, function.__globals__, known)
             except Exception as fault:
+                visible = "names in annotations must be globals of the file or variables that the body uses"
+                why, hint = reason(fault, visible)
                 raise CaptureError(
-                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {fault}",
+                    f"the annotation {value!r} of `{name}` in `{function.__name__}` cannot be evaluated: {why}",
                     span,
-                    hint="names in annotations must be globals of the file or variables that the body uses",
+                    hint,
                 ) from fault
     return annotations
 

@@ -307,12 +307,24 @@ def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) 
     )
 
 
+def _holds_function(structure: tree.Structure) -> bool:
+    return any(token[0] == "static" and callable(token[1].value) for token in structure)
+
+
 def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
     """The error of a recursion with arguments of a new type at each call: it names the argument and its types."""
     shown: list[list[str]] = []
     for call in calls[:4]:
         rest = iter(call.types)
         shown.append([tree.show(s, [next(rest) for token in s if token == tree.LEAF]) for s in call.structures])
+    for number, parameter in enumerate(calls[0].parameters):
+        held = [call.structures[number] for call in calls]
+        if len(set(held)) == len(held) and any(map(_holds_function, held)):
+            return CaptureError(
+                f"argument `{parameter}` of `{name}` is a new function at each call, which refers to the one before",
+                hint="the functions of a graph are known when it is captured: pass what they would remember "
+                "as numbers or arrays, such as an accumulator, or return it and compute on the way back",
+            )
     columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
     parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
     while len(types) > 2 and sum(map(len, types)) > 80:

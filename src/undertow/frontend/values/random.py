@@ -7,10 +7,11 @@ run with a seed gives the same numbers on every engine. Outside a capture the nu
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from undertow.elsewhere import unknown_name
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.creation import random_normal, random_uniform
 from undertow.frontend.values.operands import is_weak
@@ -43,3 +44,21 @@ def normal(shape: Any = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = f64) -
     if isinstance(mean, float) and isinstance(std, float) and (mean, std) == (0.0, 1.0):
         return found
     return functions.add(functions.multiply(found, std), mean)
+
+
+_SEED = "there are no generators: `with ut.options(seed=0)`, or f.run(x, seed=0), makes numbers repeatable"
+_NAMED_ELSEWHERE = {
+    **dict.fromkeys(("seed", "default_rng", "RandomState", "PRNGKey", "key", "Generator", "manual_seed"), _SEED),
+    **dict.fromkeys(("randn", "gaussian", "gauss", "standard_normal", "truncated_normal"), "write ut.random.normal"),
+    **dict.fromkeys(("rand", "random", "random_sample", "ranf"), "write ut.random.uniform"),
+}
+
+
+if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
+
+    def __getattr__(name: str) -> Any:
+        raise unknown_name("ut.random", name, __all__, _NAMED_ELSEWHERE)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -420,6 +420,19 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     )
 
 
+def refuse_subclass(array: Any) -> None:
+    """Refuse arrays of a class whose arithmetic is its own: masks and units would be lost, `*` mean something else."""
+    kind = type(array)
+    is_own = kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ or kind.__mul__ is not np.ndarray.__mul__
+    if is_own or isinstance(array, np.ma.MaskedArray):
+        name = kind.__name__
+        filled = "x.filled(0), and the mask x.mask" if isinstance(array, np.ma.MaskedArray) else "np.asarray(x)"
+        raise TypeMismatch(
+            f"{'an' if name[0] in 'aeiou' else 'a'} {name} computes in its own way, which graphs do not know",
+            hint=f"pass a plain array: {filled}",
+        )
+
+
 def cast(value: Any, dtype: DType) -> Any:
     """A NumPy array of a dtype. 1e300 is inf as f32, silently, as in arithmetic."""
     with np.errstate(all="ignore"):
@@ -429,6 +442,8 @@ def cast(value: Any, dtype: DType) -> Any:
 def constant(value: Any, dtype: DType | None = None) -> Any:
     """A Python number, list or array as a NumPy value of one of our dtypes."""
     if isinstance(value, (np.ndarray, np.generic)):
+        if type(value) is not np.ndarray and isinstance(value, np.ndarray):
+            refuse_subclass(value)
         array = np.asarray(value)
     elif isinstance(value, float):
         array = np.float64(value)  # type: ignore[assignment]
@@ -444,6 +459,8 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
         return cast(array, dtype)[()]
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise not_a_value(value, array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         if array.dtype == np.dtype(np.uint64) and array.size and array.max() > np.iinfo(np.int64).max:
             raise TypeMismatch(f"{array.max()} does not fit in i64", hint="use smaller numbers, or floats")
