@@ -68,6 +68,11 @@ class Containers(Expressions):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, Traced) or not has_traced(key):
             return self.ctx.session.seen(value[key])
+        if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
+            raise CaptureError(
+                f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
+                hint="make an array first: ut.asarray(items)[:n]",
+            )
         if isinstance(value, (list, tuple)):
             try:
                 value = functions.asarray(value)
