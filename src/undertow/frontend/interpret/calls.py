@@ -21,7 +21,7 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
-from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
@@ -262,6 +262,10 @@ class Interpreter(Containers):
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
+            refuse_traced(function, args, kwargs, fault)
+            raise fault
+        except (AttributeError, ValueError) as fault:
+            refuse_traced(function, args, kwargs, fault)
             raise fault
         except StopIteration:
             # It must not end the generator that we are in.

@@ -81,6 +81,11 @@ class Containers(Expressions):
                 return self.owned.own(value[key])
             item = value[key]
             return self.ctx.session.seen(self.owned.adopt(item))
+        if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
+            raise CaptureError(
+                f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
+                hint="make an array first: ut.asarray(items)[:n]",
+            )
         if isinstance(value, (list, tuple)):
             try:
                 value = functions.asarray(value)

@@ -160,6 +160,8 @@ class Expressions:
                 return (yield self.choose(result, rest, lambda: False, env))
             right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
+            if isinstance(result, Traced):
+                self.truth(result)  # of an array it has none
             holds = self._compare(node.ops[at], left, right)
             result = holds if result is True else functions.logical_and(result, holds)
             if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
