@@ -21,6 +21,7 @@ from undertow.frontend.interpret.numpy_calls import on_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    decorated,
     is_user_code,
     refuse_unsupported,
     refuse_wrong_arguments,
@@ -93,9 +94,9 @@ class Interpreter(Containers):
         """Call anything: an @ut.function becomes a call node, the user's Python is captured inline, the rest runs."""
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
-        definition = getattr(function, "__undertow_definition__", None)
-        if definition is not None:
-            bound = getattr(function, "__undertow_bound__", ())
+        known = decorated(function)
+        if known is not None:
+            definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
             special = None if isinstance(function, Traced) else SPECIAL.get(function)

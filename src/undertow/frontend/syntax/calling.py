@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from undertow.errors import CaptureError, Span
@@ -89,6 +89,16 @@ def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.
 def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD) -> inspect.Signature:
     """The signature of a function whose parameters are all of one kind."""
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
+def decorated(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """The definition of an @ut.function, and the arguments that it is bound to; None if it is anything else."""
+    bound: tuple[Any, ...] = ()
+    while isinstance(function, MethodType):  # what `classmethod` makes of one, from Python 3.13 on
+        function, bound = function.__func__, (function.__self__, *bound)
+    if not hasattr(type(function), "__undertow_definition__"):  # not of the object: a method has what its function has
+        return None
+    return function.__undertow_definition__, (*function.__undertow_bound__, *bound)
 
 
 def is_user_code(function: Any) -> bool:
