@@ -5,7 +5,6 @@ Everything else here is loops.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
