@@ -350,7 +350,7 @@ class StatementInterpreter(Statements):
             if not getattr(manager, "__undertow_capture__", False):
                 if hasattr(manager, "close"):
                     manager.close()
-                is_subgraph = hasattr(manager, "__undertow_definition__")
+                is_subgraph = hasattr(type(manager), "__undertow_definition__")
                 hint = HINTS["SubGraph" if is_subgraph else "With"]
                 raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
             managers.append(manager)

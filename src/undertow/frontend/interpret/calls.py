@@ -32,6 +32,7 @@ from undertow.frontend.interpret.purity import (
 )
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    decorated,
     is_user_class,
     is_user_code,
     refuse_unsupported,
@@ -141,9 +142,9 @@ class Interpreter(Containers):
             function = function.function
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
-        definition = getattr(function, "__undertow_definition__", None)
-        if definition is not None:
-            bound = getattr(function, "__undertow_bound__", ())
+        known = decorated(function)
+        if known is not None:
+            definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
             special = None if isinstance(function, Traced) else SPECIAL.get(function)

@@ -108,8 +108,6 @@ def _not_a_function(decorated: Any) -> CaptureError:
     what, hint = brief(decorated), "decorate a `def` or a lambda"
     if isinstance(decorated, type):
         what, hint = f"the class `{decorated.__name__}`", "decorate its methods individually"
-    elif isinstance(decorated, (staticmethod, classmethod, property)):
-        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
     elif isinstance(decorated, functools.partial):
         what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
     elif isinstance(decorated, MethodType):
