@@ -101,7 +101,7 @@ class Options:
     schedule_seed: int | None = None  # of the random scheduler
     seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
-    max_depth: int | None = MAX_DEPTH  # of nested calls; loops and maps add none
+    max_depth: int | None = 2_000_000  # of nested calls; loops and maps add none; None: any depth
     memory: int | None = None  # maximum bytes in frames and their arrays; of `ut.options` also "512M" or "4G"
     timeout: float | None = None  # seconds
     threads: int | None = None  # maximum number of threads; None: one per core

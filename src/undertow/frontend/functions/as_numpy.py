@@ -229,7 +229,9 @@ def _columns(arrays_given: Any) -> Any:
 
 
 def _appended(arr: Any, values: Any, axis: Any) -> Any:
-    return arrays.concat([_flat(arr), _flat(values)] if axis is None else [arr, values], axis=0 if axis is None else axis)
+    return arrays.concat(
+        [_flat(arr), _flat(values)] if axis is None else [arr, values], axis=0 if axis is None else axis
+    )
 
 
 def _split(ary: Any, parts: Any, axis: Any) -> Any:
@@ -531,8 +533,8 @@ _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
-    "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min", "prod",
-    "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min",
+    "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 _IN_PLACE = {
     "fill": "x = ut.full_like(x, value)", "sort": "x = ut.sort(x)", "partition": "x = ut.sort(x)",
@@ -605,7 +607,9 @@ def _apply(ufunc: Any, function: Callable[..., Any], *inputs: Any, **kwargs: Any
             f"np.{ufunc.__name__} with {len(inputs)} arguments cannot be captured",
             hint=f"it takes {ufunc.nin}; assign the result instead of an output argument",
         )
-    operands = [x if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic) else as_operand(x) for x in inputs]
+    operands = [
+        x if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic) else as_operand(x) for x in inputs
+    ]
     kinds = {type_of(as_operand(x)).dtype.kind for x in operands}
     if "float" in kinds:
         return function(*operands)

@@ -112,9 +112,7 @@ class Interpreter(Containers):
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))
         if is_user_code(function):
-            closure = self.ctx.session.closure(function)
-            if closure is not None:
-                return (yield self.invoke(closure, args, kwargs))
+            return (yield self.invoke(self.ctx.session.closure(function), args, kwargs))
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
             raise CaptureError(

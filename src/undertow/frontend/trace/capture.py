@@ -18,8 +18,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
-from undertow.frontend.syntax.calling import library_closure
-from undertow.frontend.syntax.source import Closure, births
+from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import (
     Arguments,
@@ -59,15 +58,15 @@ class CaptureSession(Scope):
         self.graphs: dict[str, FunctionGraph] = {}  # loops, maps and finished functions
         self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
-        self._closures: dict[Any, Closure | None] = {}
+        self._closures: dict[FunctionType, Closure] = {}
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
         return self._names.fresh(name)
 
-    def closure(self, function: FunctionType) -> Closure | None:
+    def closure(self, function: FunctionType) -> Closure:
         if function not in self._closures:
-            self._closures[function] = library_closure(function)
+            self._closures[function] = closure_of(function)
         return self._closures[function]
 
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
