@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from undertow.api.collection import collection_paused
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
+from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
@@ -281,10 +284,23 @@ class GraphView:
 class Function:
     """A recursive Python function as one static graph. Call it like the original function."""
 
-    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
+    # Slots: functools.wraps copies the __dict__ to the wrapper, which is another function.
+    __slots__ = (
+        "__dict__", "__undertow_bound__", "__undertow_definition__", "__undertow_origin__", "__undertow_programs__",
+        "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        definition: Definition,
+        bound: tuple[Any, ...] = (),
+        programs: Programs | None = None,
+        origin: tuple[Callable[..., Function], tuple[Any, ...]] | None = None,
+    ) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
         self.__undertow_programs__ = Programs() if programs is None else programs
+        self.__undertow_origin__ = origin  # the call that makes it again, in another process
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
@@ -298,6 +314,24 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<undertow function {getattr(self, '__qualname__', '?')}>"
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        return reduced(self, redecorated)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, function)
+
+    def __copy__(self) -> Function:
+        return self  # as a plain function does
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        if not self.__undertow_bound__:
+            return self
+        if self.__undertow_origin__ is not None:
+            make, args = self.__undertow_origin__
+            return make(*copy.deepcopy(args, memo))
+        bound = copy.deepcopy(self.__undertow_bound__, memo)
+        return Function(self.__undertow_definition__, bound, self.__undertow_programs__)
 
     # -- calling -------------------------------------------------------------------------------------------
 
@@ -499,8 +533,19 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
             "@ut.function takes no options",
             hint="write @ut.function alone; options go to f.run(..., engine=...) and to `with ut.options(...)`",
         )
+    if isinstance(python, (staticmethod, classmethod)):  # in the other order, as the class body would have it
+        return type(python)(function(python.__func__))  # type: ignore[return-value]
+    if isinstance(python, property):
+        getter = None if python.fget is None else function(python.fget)
+        return property(getter, python.fset, python.fdel, python.__doc__)
     if isinstance(python, Function):
         raise CaptureError(
             f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
         )
     return Function(Definition(python))
+
+
+@functools.lru_cache(maxsize=1024)
+def redecorated(python: FunctionType) -> Function:
+    """What a pickled `ut.function(f)` becomes: the same function each time, so that it is captured once."""
+    return function(python)

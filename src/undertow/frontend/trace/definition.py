@@ -108,8 +108,6 @@ def _not_a_function(decorated: Any) -> CaptureError:
     what, hint = brief(decorated), "decorate a `def` or a lambda"
     if isinstance(decorated, type):
         what, hint = f"the class `{decorated.__name__}`", "decorate its methods individually"
-    elif isinstance(decorated, (staticmethod, classmethod, property)):
-        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
     elif isinstance(decorated, functools.partial):
         what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
     elif isinstance(decorated, MethodType):
@@ -178,6 +176,8 @@ class Specialization:
     # The values that it read from variables of enclosing functions: with other values it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
     binding: Binding | None = None  # substitutes for variables and arrays when it was captured
+    # Containers among its arguments that it changes: id -> (container, its name, the line).
+    changed: dict[int, tuple[Any, str, Any]] = field(default_factory=dict)
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:

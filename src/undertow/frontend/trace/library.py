@@ -20,6 +20,7 @@ from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import renamed
 from undertow.frontend.trace.guards import Guards, Read
 from undertow.frontend.trace.places import Places
+from undertow.frontend.trace.returned import refuse_closures
 from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
@@ -80,6 +81,7 @@ def _attempt(
         try:
             value = drive(write(session, leaves))
             results, structure = tree.flatten(value, is_traced)
+            refuse_closures(structure)
             ports = [port_in(leaf, 0, ctx) for leaf in results]
         except UndertowError as fault:
             _with_more_guards(main, places)
