@@ -19,8 +19,9 @@ HEAD = """\
 A captured function means what Python means, or it is refused with your line and a hint. This table says which, for
 every class of syntax, every built-in function, and every name of NumPy. It is generated: each cell was tried with small
 functions like `def f(x): return np.sum(x, axis=0)`, called several times with different values, with CPython and NumPy
-as the oracle. *Static* values are known when the function is captured: constants, and what Python computes from them.
-*Scalar* is a number, *array* a NumPy array, *container* a list, tuple or dict: arguments, whose values change from call to call.
+as the oracle. *Static* values are known when the function is captured: constants, and what Python computes from
+them. *Scalar* is a number, *array* a NumPy array, *container* a list, tuple or dict: arguments, whose values change
+from call to call.
 
 - **yes**: the same values as in CPython, in every case tried.
 - **no**: refused in every case tried; the last column has the beginning of one message.
@@ -70,7 +71,12 @@ def block(name: str, cases: Sequence[Case], verdicts: Sequence[Verdict]) -> str:
             reason = next((v.reason for vs in columns.values() for v in vs if v.status == "refused"), "")
             shown.append(f"| `{row}` | {' | '.join(cells[c] for c in COLUMNS)} | {short(reason)} |")
     if shown:
-        lines += [f"| | {' | '.join(COLUMNS)} | refused, for example |", f"|---|{'---|' * len(COLUMNS)}---|", *shown, ""]
+        lines += [
+            f"| | {' | '.join(COLUMNS)} | refused, for example |",
+            f"|---|{'---|' * len(COLUMNS)}---|",
+            *shown,
+            "",
+        ]
     for what, listed in (("Refused with traced values", refused), ("Only for static values", static)):
         if listed:
             lines += [f"{what}: {', '.join(f'`{row}`' for row in listed)}.", ""]
@@ -81,7 +87,11 @@ def blocks_of(page: str) -> dict[str, str]:
     """The sections of a page, by name."""
     titles = {section.title: name for name, section in SECTIONS.items()}
     parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]
-    return {titles[part.partition("\n")[0][3:]]: part.rstrip() + "\n" for part in parts if part.partition("\n")[0][3:] in titles}
+    return {
+        titles[part.partition("\n")[0][3:]]: part.rstrip() + "\n"
+        for part in parts
+        if part.partition("\n")[0][3:] in titles
+    }
 
 
 def page_of(blocks: dict[str, str]) -> str:
