@@ -33,6 +33,12 @@ class Host {
   }
 };
 
+/// Calls may nest so deep unless the user asks for more (MAX_DEPTH in engines/contract.py). Who has not asked may have
+/// forgotten a base case, and is told so before the frames take much of the machine's memory.
+constexpr int64_t kUnaskedDepth = 2'000'000;
+constexpr int64_t kUnaskedDepthOfLargeFrames = 20'000;
+constexpr int64_t kUnaskedBytes = int64_t{1} << 28;
+
 struct RunOptions {
   int64_t width = 4096;  ///< lanes of a wave, at most
   int64_t frames = std::numeric_limits<int64_t>::max();
@@ -44,6 +50,13 @@ struct RunOptions {
   int64_t threads = 1;
   bool is_timed = false;   ///< measure `RunStats::seconds`?
   bool goes_deep = false;  ///< frames are limited: do not use the agenda, which makes frames as early as it can
+
+  /// Throws if calls may not nest so deep; `live` bytes are in use.
+  void check_depth(int64_t depth, int64_t live, int64_t most_unasked = kUnaskedBytes) const {
+    if (depth > max_depth) throw OverLimit{OverLimit::Kind::Depth};
+    if (depth > kUnaskedDepthOfLargeFrames && live > most_unasked && max_depth == kUnaskedDepth)
+      throw OverLimit{OverLimit::Kind::Depth, live};
+  }
 };
 
 /// What a run spends time on: an item of some kind, narrow code, or anything else.

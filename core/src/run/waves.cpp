@@ -196,7 +196,7 @@ bool Run::goes_narrow(const Invocation& invocation) const {
 /// Frames add their labels to the deepest tag when they return: so a new maximum costs no walk up the stack, however
 /// often there is one.
 void Run::begin_deepest(int64_t depth, const Place& first) {
-  if (depth > options.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+  options.check_depth(depth, tables.pool.live());
   stats.max_depth = depth;
   stats.deepest.clear();
   if (first.part != nullptr) stats.deepest.push_back({first.part->item->site, -1});

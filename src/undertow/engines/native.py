@@ -217,6 +217,11 @@ def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: 
     return LateStats.make(fill, engine=engine, dead_firings=0, seconds=seconds)
 
 
+def depth_of(tag: npt.NDArray[np.int64]) -> int:
+    """The calls of a tag: labels without an index."""
+    return int((np.asarray(tag).reshape(-1, 2)[:, 1] < 0).sum())
+
+
 def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseException:
     """The error to raise for a run that the core has stopped."""
     kind, number, tag, values, a, b, site = stopped.args
@@ -237,7 +242,7 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
             return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in checks.STOPS:
             return InternalError(f"the core stopped: {kind}", span)
-        error = checks.stopped(kind, options, a, b)
+        error = checks.stopped(kind, options, a, depth_of(tag) if kind == "depth" else b)
     except RunError as raised:
         error = raised
     error.span = error.span or span

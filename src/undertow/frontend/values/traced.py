@@ -133,6 +133,8 @@ class Traced:
         """The error of Python code that needs a value now which is known only at run time."""
         if not self.builder.is_open:
             return used_too_late(self)
+        if (current := context([self])) is not None:
+            current.session.needs_now(self)
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
