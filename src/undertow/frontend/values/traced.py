@@ -7,7 +7,7 @@ way to the builder; with no traced operand it computes at once, with the referen
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import Any
@@ -275,7 +275,7 @@ def numpy_names() -> dict[Any, str]:
 
 def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function of NumPy's with traced values somewhere in its arguments."""
-    row = NUMPY.get(function)
+    row = NUMPY.get(function) if isinstance(function, Hashable) else None
     if row is None:
         raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=_NUMPY_HINT)
     return row(*args, **kwargs)
