@@ -18,6 +18,7 @@ from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_option
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
+from undertow.api.reload import follow_autoreload
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Direct, Stopped
@@ -207,6 +208,10 @@ class Programs:
         else:
             self._captured.pop(key, None)
         self.quick = quick()  # it knows the program, too; what is called again comes back
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._captured, self._by_age, self.quick = {}, [], quick()
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -507,6 +512,7 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
         raise CaptureError(
             f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
         )
+    follow_autoreload(Function, Programs)
     return Function(Definition(python))
 
 
