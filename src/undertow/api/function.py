@@ -18,6 +18,7 @@ from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_option
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
+from undertow.api.reload import follow_autoreload
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Direct, Stopped
@@ -542,6 +543,7 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
         raise CaptureError(
             f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
         )
+    follow_autoreload(Function, Programs)
     return Function(Definition(python))
 
 

@@ -71,6 +71,20 @@ class Definition:
         """Its name without the enclosing scopes: the name of its calls."""
         return self.name.rsplit(".", 1)[-1]
 
+    def become(self, other: Definition) -> None:
+        """Take the place of what another definition is; so do those that are made from this one."""
+        self.function, self._closure, self._located = other.function, other._closure, other._located
+        stack = [self]
+        while stack:
+            definition = stack.pop()
+            definition.forget()
+            stack += [function.__undertow_definition__ for function in definition.derived.values()]
+
+    def forget(self) -> None:
+        """Read the function again when it is next needed."""
+        self._closure = self.function if isinstance(self.function, Closure) else None
+        self._notes.clear()
+
     def note(self, name: str) -> Annotation | None:
         """The annotation of a parameter, or of "return"."""
         if name not in self._notes:
