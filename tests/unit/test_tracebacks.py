@@ -52,6 +52,19 @@ PROGRAMS = {
         """,
         ["f(3)", "return 1 // n if n < 1 else f(n - 1)"],
     ),
+    "fault in a helper": (
+        """
+        def h(x):
+            return 1 // x
+        def g(x):
+            return h(x) + 1
+        @ut.function
+        def f(n: ut.i64) -> ut.i64:
+            return g(n) if n < 1 else f(n - 1)
+        f(3)
+        """,
+        ["f(3)", "tag traceback", "return g(n) if n < 1 else f(n - 1)", "return h(x) + 1", "return 1 // x"],
+    ),
     "fault in a run": ("ut.function(lambda x, i: x[i]).run(np.ones(3), 5)", [".run(np.ones(3), 5)"]),
     "fault in a map": ("ut.function(lambda i: np.ones(3)[i]).map([1, 5])", [".map([1, 5])"]),
     "constructor": (

@@ -38,6 +38,7 @@ _MUTATORS = frozenset((
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+_SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 
 
 class Interpreter(Containers):
@@ -146,13 +147,19 @@ class Interpreter(Containers):
             ) from None
 
     def invoke(
-        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+        is_inline: bool = True,
     ) -> Work:
-        """Capture a plain Python function inline; `result` checks what it returns."""
+        """Capture a plain Python function inline, or as a graph of its own; `result` checks what it returns."""
         refuse_unsupported(closure)
         caller = self.ctx.span
         values = bind_arguments(closure, args, kwargs, caller)
-        env = Env(closure, closure.local, closure.env, values, result=result)
+        called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
