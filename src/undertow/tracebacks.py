@@ -56,9 +56,11 @@ def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def inside(function: FunctionType) -> FunctionType:
     """The function of which `boundary` made this one; any other as it is."""
-    found: FunctionType | None = function.__dict__.get(_INSIDE)
+    found = function.__dict__.get(_INSIDE)
     # functools.wraps copies the attribute to the wrapper of a boundary.
-    return found if found is not None and function.__dict__.get("__wrapped__") is found else function
+    if not isinstance(found, FunctionType) or function.__dict__.get("__wrapped__") is not found:
+        return function
+    return found
 
 
 def boundaries(namespace: dict[str, Any], names: Iterable[str]) -> None:

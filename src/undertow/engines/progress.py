@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from typing import Any
 
 FIRST = 2.0  # seconds of a run before it is shown
@@ -18,13 +19,14 @@ BETWEEN = 0.2
 _running: int | None = None  # the thread whose run is shown: two would overwrite each other's line
 _is_on_screen = False
 _cell: Any = None  # where a notebook shows it
+_shown_at = 0.0  # parts of a run on several threads tell more often than anybody can read
 
 
 def show(seconds: float, activations: int, waves: int, depth: int, bytes_: int) -> bool:
     """Show how far the run of this thread has come; False if nobody would see it."""
-    global _running, _is_on_screen, _cell
-    me = threading.get_ident()
-    if _running is not None and _running != me:
+    global _running, _is_on_screen, _cell, _shown_at
+    me, now = threading.get_ident(), time.monotonic()
+    if (_running is not None and _running != me) or now < _shown_at + BETWEEN:
         return True  # perhaps later
     is_notebook = _is_notebook()
     if not is_wanted(is_notebook):
@@ -37,7 +39,7 @@ def show(seconds: float, activations: int, waves: int, depth: int, bytes_: int) 
         width = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r\x1b[K{text[:width]}")
         sys.stderr.flush()
-    _is_on_screen = True
+    _is_on_screen, _shown_at = True, now
     return True
 
 
@@ -56,10 +58,10 @@ def hide() -> None:
 
 def end() -> None:
     """The run of this thread is over."""
-    global _running, _cell
+    global _running, _cell, _shown_at
     if _running == threading.get_ident():
         hide()
-        _running = _cell = None
+        _running, _cell, _shown_at = None, None, 0.0
 
 
 def line(seconds: float, activations: int, waves: int, depth: int, bytes_: int) -> str:

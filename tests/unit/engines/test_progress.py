@@ -47,6 +47,7 @@ def see(monkeypatch: pytest.MonkeyPatch, stderr: Any) -> None:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setattr(progress, "BETWEEN", 0.0)
     for name in ("CI", "UNDERTOW_PROGRESS", "TERM"):
         monkeypatch.delenv(name, raising=False)
     screen = Terminal()
@@ -78,6 +79,13 @@ def test_not_in_a_file(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> N
     assert not progress.show(2.1, 1000, 5, 7, 0)
     see(monkeypatch, None)
     assert not progress.show(2.1, 1000, 5, 7, 0)
+
+
+def test_not_too_often(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "BETWEEN", 1000.0)
+    assert progress.show(2.0, 1, 1, 1, 0) and progress.show(2.0, 2, 2, 2, 0)
+    progress.end()
+    assert terminal.getvalue().count("undertow") == 1
 
 
 def test_one_thread_at_a_time(terminal: Terminal) -> None:
