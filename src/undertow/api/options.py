@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow import engines
 from undertow.engines.contract import Engine, Options, bytes_of
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
@@ -30,7 +31,7 @@ from undertow.errors import UndertowError, brief
 from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
-DEFAULT_ENGINE = "waves"
+DEFAULT_ENGINE = engines.DEFAULT
 _ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}

@@ -58,7 +58,9 @@ def remember(known: Quick, args: tuple[Any, ...], arguments: Arguments, program:
         for n, d in zip(np.shape(leaf), type_.shape, strict=True):
             # Equal lengths (perhaps by name) must be equal again.
             sizes.append(n if isinstance(d, int) else ~groups.setdefault(n, len(groups)))
-    known.add(args, [DTYPE_NUMBERS[dtype_of(leaf.dtype).name] for leaf in arguments.leaves], sizes, program)
+    guards = program.captured.guards
+    dtypes = [DTYPE_NUMBERS[dtype_of(leaf.dtype).name] for leaf in arguments.leaves]
+    known.add(args, dtypes, sizes, program, None if guards is None else guards.read)
 
 
 def direct(captured: Captured, plan: object) -> Direct | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from tests.support.language.case import Case, expression
-from tests.support.language.judge import functions_of, outcome_of
+from tests.support.language.judge import ITERATOR, functions_of, outcome_of
 
 # Texts of arguments, for any function.
 ARGUMENTS = (
@@ -50,7 +50,7 @@ BY_HAND = {
     "input": ("",), "breakpoint": (), "exit": ("",), "quit": ("",), "help": (), "copyright": (), "credits": (), "license": (),
     "open": ("'some.txt', 'w'",), "id": (), "hash": ("n", "a", "x", "l", "t", "3", "'a'"), "__import__": ("'math'",),
     "__build_class__": (), "__debug__": (), "exec": ("'1'", "n"), "eval": ("'1 + 1'", "'n + n'", "n"),
-    "compile": ("'1', 'some.py', 'eval'",), "print": ("n", "a, x", "l", "n, sep='-'", "n, end=''"),
+    "compile": (), "print": ("n", "a, x", "l", "n, sep='-'", "n, end=''"),
     "np.test": (), "np.save": ("'some.npy', x",), "np.savez": ("'some.npz', x",), "np.savez_compressed": ("'some.npz', x",),
     "np.savetxt": ("'some.txt', x",), "np.load": ("'some.npy'",), "np.loadtxt": ("'some.txt'",), "np.genfromtxt": ("'some.txt'",),
     "np.fromfile": ("'some.npy'",), "np.memmap": ("'some.npy'",), "np.info": ("x",), "np.show_config": (), "np.show_runtime": (),
@@ -59,8 +59,31 @@ BY_HAND = {
     "np.get_printoptions": ("",), "np.empty": ("n", "(0, 2)"), "np.empty_like": ("x[:0]",), "np.frompyfunc": ("abs, 1, 1",),
     "np.fromregex": (), "np.bmat": ("'A'",), "itertools.count": ("", "n"), "itertools.cycle": ("l",), "itertools.repeat": ("n, 2", "2, n"),
     "itertools.tee": ("l",), "functools.singledispatch": (), "functools.singledispatchmethod": (),
-    "functools.cached_property": (), "functools.lru_cache": ("None", ""), "functools.cache": ("abs",),
-    "functools.wraps": ("abs",), "functools.update_wrapper": (), "functools.total_ordering": (), "functools.partialmethod": (),
+    "functools.cached_property": (), "functools.lru_cache": (), "functools.cache": (), "functools.cmp_to_key": (),
+    "functools.wraps": (), "functools.update_wrapper": (), "functools.total_ordering": (), "functools.partialmethod": (),
+    "functools.partial": (), "operator.attrgetter": (), "operator.itemgetter": (), "operator.methodcaller": (),
+    "np.ndarray": ("(0,)",),
+}  # fmt: skip
+# What is used otherwise than by a call with some of the arguments above: whole expressions.
+WHOLE = {
+    "functools.partial": ("functools.partial(max, 3)(2)", "functools.partial(max, n)(2)", "functools.partial(np.sum, axis=0)(A)", "functools.partial(sum, l)()"),
+    "functools.reduce": ("functools.reduce(operator.add, l)", "functools.reduce(lambda p, q: p * q, t, n)", "functools.reduce(np.maximum, v)"),
+    "functools.cmp_to_key": ("sorted([3, 1, 2], key=functools.cmp_to_key(lambda p, q: p - q))", "sorted(l, key=functools.cmp_to_key(lambda p, q: p - q))"),
+    "functools.cache": ("functools.cache(lambda p: p + 1)(2)", "functools.cache(lambda p: p + 1)(n)"),
+    "functools.lru_cache": ("functools.lru_cache(None)(lambda p: p + 1)(2)", "functools.lru_cache(None)(lambda p: p + 1)(n)"),
+    "functools.wraps": ("functools.wraps(abs)(lambda p: p + 1)(2)", "functools.wraps(abs)(lambda p: p + 1)(n)"),
+    "functools.singledispatch": ("functools.singledispatch(lambda p: p)(3)", "functools.singledispatch(lambda p: p)(n)"),
+    "operator.attrgetter": ("operator.attrgetter('real')(3)", "operator.attrgetter('real')(n)", "operator.attrgetter('T')(A)"),
+    "operator.itemgetter": ("operator.itemgetter(0)([3])", "operator.itemgetter(1)(x)", "operator.itemgetter(0, 1)(l)", "operator.itemgetter('p')(d)", "operator.itemgetter(n)([1, 2, 3, 4])"),
+    "operator.methodcaller": ("operator.methodcaller('upper')('a')", "operator.methodcaller('sum')(x)", "operator.methodcaller('get', 'p')(d)"),
+    "property": ("property(abs)", "type('C', (), {'p': property(lambda s: 3)})().p"),
+    "super": ("super()",), "slice": ("[1, 2, 3][slice(1, None)]", "x[slice(1, 3)]", "x[slice(n)]", "l[slice(1)]"),
+    "np.vectorize": ("np.vectorize(lambda p: p + 1)(np.arange(3))", "np.vectorize(lambda p: p + 1)(x)"),
+    "np.frompyfunc": ("np.frompyfunc(abs, 1, 1)(x)",), "np.ufunc": ("np.add.reduce(x)", "np.add.accumulate(x)", "np.multiply.outer(x, y)", "np.add.at(x, [0], 1.0)", "np.add.reduce([1, 2])"),
+    "np.nditer": ("[float(p) for p in np.nditer(x)]",), "np.ndenumerate": ("list(np.ndenumerate(x))", "list(np.ndenumerate(np.arange(2)))"),
+    "np.s_": ("x[np.s_[1:3]]",), "np.r_": ("np.r_[1, 2]", "np.r_[x, y]", "np.r_[1, n]"), "np.c_": ("np.c_[x, y]",), "np.ix_": ("A[np.ix_([0], [1])]",),
+    "np.mgrid": ("np.mgrid[0:2]", "np.mgrid[0:n]"), "np.ogrid": ("np.ogrid[0:2]",), "np.newaxis": ("x[np.newaxis]",), "np.index_exp": ("x[np.index_exp[0]]",),
+    "np.errstate": ("np.errstate()",), "np.poly1d": ("np.poly1d([1, 2])(3)", "np.poly1d([1, 2])(a)", "np.poly1d(l)(2)"),
 }  # fmt: skip
 # What the receivers of methods are: text, and the row's class.
 RECEIVERS = {
@@ -97,6 +120,8 @@ def candidates(section: str) -> Iterator[Case]:
     module, before = MODULES[section]
     for name in names_in(module):
         value, called = getattr(module, name), before + name
+        for text in WHOLE.get(called, ()):
+            yield expression(section, called, text)
         if isinstance(value, ModuleType):
             continue
         if not callable(value):
@@ -119,10 +144,21 @@ def method_candidates(section: str) -> Iterator[Case]:
                 yield expression(section, row, f"{text}({arguments})")
 
 
+def _consumed(case: Case, function: Any) -> Case:
+    """A case that gives an iterator goes over it: no program returns one."""
+    value = outcome_of(function, case.arguments(0)).value
+    if not isinstance(value, list) or not value or value[0] is not ITERATOR:
+        return case
+    text = case.source.partition("return ")[2].strip()
+    return expression(case.section, case.row, f"list(itertools.islice({text}, 9))")
+
+
 def tried(cases: Iterable[Case], most: int = 40) -> list[Case]:
     """Those with which CPython gives a value; of each row at least one, whatever it gives."""
     every = list(cases)
     kept: list[Case] = []
+    with functions_of(every) as functions:
+        every = [_consumed(case, f) for case, f in zip(every, functions, strict=True)]
     with functions_of(every) as functions:
         by_row = itertools.groupby(zip(every, functions, strict=True), lambda pair: pair[0].row)
         for _, pairs in by_row:

@@ -13,9 +13,11 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import escaped
+from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.operators import are_constants
 from undertow.frontend.interpret.standins import TracedRange, TracedText
 from undertow.frontend.syntax.source import Env
+from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.operands import as_operand, type_of
 from undertow.frontend.values.traced import Traced, effect
 from undertow.ops.op import CATALOGUE
@@ -151,6 +153,37 @@ def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | 
     effect("print", held, template=escaped(between).join(parts))
 
 
+def _getattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) not in (2, 3) or kwargs or not isinstance(args[1], str):
+        return interp.call_native(getattr, args, kwargs)
+    session = interp.ctx.session
+    try:
+        held = session.attribute(*args[:2])
+    except AttributeError:
+        if len(args) == 3:
+            return args[2]
+        raise
+    if isinstance(held, Getter):
+        held = yield interp.call(held.function, held.args, {}, env)
+    return session.seen(held)
+
+
+def _hasattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> bool:
+    if len(args) != 2 or kwargs or not isinstance(args[1], str):
+        return bool(interp.call_native(hasattr, args, kwargs))
+    try:
+        interp.ctx.session.attribute(*args)
+    except AttributeError:
+        return False
+    return True
+
+
+def _vars(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    if len(args) != 1 or kwargs:
+        return interp.call_native(vars, args, kwargs)
+    return interp.ctx.session.attribute(args[0], "__dict__")
+
+
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
     value = functions.pow(base, exponent)
     return value if mod is None else functions.remainder(value, mod)
@@ -188,5 +221,8 @@ _TRACED: dict[Any, Callable[..., Any]] = {
 # Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
     builtins.print: _print,
+    builtins.getattr: _getattr,
+    builtins.hasattr: _hasattr,
+    builtins.vars: _vars,
     **{function: _plain(function, traced) for function, traced in _TRACED.items()},
 }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError
+from undertow.frontend.syntax.source import Closure
 from undertow.frontend.values.traced import Traced, call_numpy
 
 _VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
@@ -60,3 +61,15 @@ def on_traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
             hint="use functions of ut, which follow the array API standard",
         )
     return partial(method, owner)
+
+
+def refuse_traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fault: Exception) -> None:
+    """Raise an error if a function of Python's that failed was passed traced values: it takes none."""
+    given = [*args, *kwargs.values()]
+    if any(map(holds_traced, given)) or any(isinstance(value, Closure) for value in given):
+        what = "traced values" if any(map(holds_traced, given)) else "functions that are defined in a captured one"
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise CaptureError(
+            f"{name}() does not take {what}: Python raised {type(fault).__name__}",
+            hint="write it with operators, or with functions of ut, or define it outside",
+        ) from None

@@ -53,7 +53,7 @@ def _definitions(source: str, filename: str) -> _Definitions:
 
 
 def _imports(tree: ast.Module) -> list[ast.stmt]:
-    """One statement that imports whatever the module imports: calls of what these names have are compiled differently."""
+    """One statement that imports what the module imports: calls of what these names have are compiled differently."""
     names: dict[str, None] = {}
     stack: list[ast.AST] = [tree]
     while stack:

@@ -134,6 +134,8 @@ class Traced:
         """The error of Python code that needs a value now which is known only at run time."""
         if not self.builder.is_open:
             return used_too_late(self)
+        if (current := context([self])) is not None:
+            current.session.needs_now(self)
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
@@ -207,6 +209,11 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
+        for other in operands:
+            if isinstance(other, (list, tuple, range)) and not self.type.shape:
+                _refuse_list(name, other, self)
+        if self.type.dtype == bool_ and not self.type.shape and name == "bitwise_invert":
+            raise CaptureError("`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)")
         if self.type.dtype == bool_ and _are_boolean_arrays(operands) and name in _ufuncs():
             return NUMPY[_ufuncs()[name]](*operands)
         result = FUNCTIONS[name](*operands)
@@ -234,6 +241,15 @@ def stays_weak(value: object) -> bool:
     if isinstance(value, Traced):
         return value.is_weak
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def _refuse_list(name: str, other: Any, scalar: Traced) -> None:
+    """A list beside a single number: an error in Python, except that `==` is False and `*` repeats the list."""
+    kind = type(other).__name__
+    raise CaptureError(
+        f"Python does not {name.replace('_', ' ')} a {kind} and a single number by element, here {said(scalar.type)}",
+        hint=f"make an array of the {kind} first: ut.asarray([1, 2])",
+    )
 
 
 def _are_boolean_arrays(operands: Sequence[Any]) -> bool:
