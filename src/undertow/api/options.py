@@ -155,6 +155,7 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     check_finite    make a float result with nan or inf an error
     trace           a file to write every event of the run to, as JSON lines; or a list to append them to
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does
+    progress        show how far a run of more than two seconds has come, in terminals and notebooks
     scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
     schedule_seed   of the random scheduler
     """

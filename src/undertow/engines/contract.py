@@ -108,6 +108,7 @@ class Options:
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
+    progress: bool = True  # show how far a run of more than two seconds has come, in terminals and notebooks
 
     def seconds_left(self) -> float:
         """How long a run may take that begins now."""
@@ -122,7 +123,7 @@ class Options:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, allowed.checked(name, value))
-        for name in ("check_finite", "timed"):
+        for name in ("check_finite", "timed", "progress"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
             object.__setattr__(self, name, bool(chosen))

@@ -48,6 +48,7 @@ from undertow.tracebacks import is_library_file, note_caller
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+_SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
 _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
@@ -307,13 +308,19 @@ class Interpreter(Containers):
         return ast.unparse(node.args[0]) if node.args else ""
 
     def invoke(
-        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+        is_inline: bool = True,
     ) -> Work:
-        """Capture a plain Python function inline; `result` checks what it returns."""
+        """Capture a plain Python function inline, or as a graph of its own; `result` checks what it returns."""
         refuse_unsupported(closure)
         caller = self.ctx.span
         values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
-        env = Env(closure, closure.local, closure.env, values, result=result)
+        called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(

@@ -109,7 +109,9 @@ class Containers(Expressions):
         return slice(*parts)
 
     def comprehension(self, node: Any, env: Env) -> Work:
-        inner = Env(env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True)
+        inner = Env(
+            env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
+        )
         found: list[Any] = []
         yield self._comprehend(node, inner, found)
         if isinstance(node, ast.DictComp):

@@ -44,7 +44,7 @@ class Expressions:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.depth = 0
-        self._spans: dict[tuple[ast.AST, str], Span] = {}  # a loop that is unrolled asks for the same ones
+        self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
 
         self.owned = Ownership(ctx)
 
@@ -67,11 +67,12 @@ class Expressions:
         return values
 
     def span(self, node: ast.AST, env: Env) -> Span:
-        key = node, env.closure.name
+        key = node, env.closure.name, id(env.called_at)  # which is in here too, so that no other one has its id
         span = self._spans.get(key)
         if span is None:
             at: Any = node
-            span = self._spans[key] = Span(env.closure.file, at.lineno, at.col_offset + 1, env.closure.name)
+            closure = env.closure
+            span = self._spans[key] = Span(closure.file, at.lineno, at.col_offset + 1, closure.name, env.called_at)
         return span
 
     def at(self, node: ast.AST, env: Env) -> None:

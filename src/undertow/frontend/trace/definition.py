@@ -102,7 +102,7 @@ class Definition:
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         """Write the body of a call; `check` converts what it returns."""
-        return session.interpreter.invoke(self.closure, args, kwargs, check)
+        return session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False)
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""

@@ -16,6 +16,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.creation import random_normal, random_uniform
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import context
+from undertow.tracebacks import boundaries
 from undertow.types import f64
 
 __all__ = ["normal", "uniform"]
@@ -46,6 +47,7 @@ def normal(shape: Any = (), mean: Any = 0.0, std: Any = 1.0, dtype: Any = f64) -
     return functions.add(functions.multiply(found, std), mean)
 
 
+boundaries(globals(), __all__)
 _SEED = "there are no generators: `with ut.options(seed=0)`, or f.run(x, seed=0), makes numbers repeatable"
 _NAMED_ELSEWHERE = {
     **dict.fromkeys(("seed", "default_rng", "RandomState", "PRNGKey", "key", "Generator", "manual_seed"), _SEED),

@@ -19,6 +19,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, Op, find
+from undertow.tracebacks import boundary
 from undertow.types import DType, Type, bool_, dtype_of, said, type_of
 
 
@@ -308,11 +309,11 @@ def _install() -> None:
 
     for row in CATALOGUE.values():
         for dunder in row.names("__"):
-            setattr(Traced, f"__{dunder}", forward(row.public))
+            setattr(Traced, f"__{dunder}", boundary(forward(row.public)))
             if row.arity == 2 and f"__{dunder}" not in _COMPARISONS:
-                setattr(Traced, f"__r{dunder}", backward(row.public))
+                setattr(Traced, f"__r{dunder}", boundary(backward(row.public)))
         for name in row.names("."):
-            setattr(Traced, name, method(row.public))
+            setattr(Traced, name, boundary(method(row.public)))
 
 
 _install()
