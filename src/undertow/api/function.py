@@ -17,7 +17,7 @@ from undertow.api.planned import PlanView
 from undertow.api.quick import Quick
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.waves import Waves
-from undertow.errors import CaptureError, UndertowError
+from undertow.errors import CaptureError, Timeout, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
@@ -129,6 +129,8 @@ class Program:
                 values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
             return self._run_on_variables(plan, inputs, limits)
+        except Timeout:  # it is an OSError too
+            raise
         except OSError as fault:
             check_written(fault, chosen)
             raise

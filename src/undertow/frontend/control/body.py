@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from undertow.errors import Span, TypeMismatch
-from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.trace.builder import Builder
@@ -72,7 +72,13 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
                 inner.key = emit("fold_in", [body.key, counter])[0].port
             if order is not None and not is_loop:
                 inner.effect = session.resolve(order)
-            ports = yield contents(inner, params)
+            try:
+                ports = yield contents(inner, params)
+            except Halted:
+                what = "the test of this loop" if is_loop else "the function of this map"
+                raise CaptureError(
+                    f"{what} raises an exception whenever it runs", span, hint="raise it under a condition"
+                ) from None
             if ports is None:
                 return None
             if order is not None:

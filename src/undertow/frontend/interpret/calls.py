@@ -13,7 +13,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from undertow.errors import CaptureError
-from undertow.frontend.interpret.builtins import PYTHON
+from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
@@ -122,6 +122,9 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
+        if (text := method_of_text(function, args, kwargs)) is not None:
+            return text
+        refuse_text(function, args, kwargs)
         args = [self.ctx.session.seen_inside(value) for value in args]
         kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
         module = getattr(function, "__module__", None)

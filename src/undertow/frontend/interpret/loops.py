@@ -33,6 +33,7 @@ from undertow.frontend.interpret.outcomes import (
     Return,
     cells,
     exits_of,
+    raised_as_break,
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedRange
@@ -229,7 +230,7 @@ def _statement_loop(
     def body(params: list[Traced]) -> Work:
         if index is not None:
             index.enter(params[0])
-        outcome: Outcome = yield interp.run(cells(node.body, Cell(End(), None)), None, env)
+        outcome = raised_as_break((yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
         _refuse_changed_containers(before, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
