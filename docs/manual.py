@@ -127,16 +127,12 @@ _FIELD = re.compile(r"    (\w+): [^=#]+?(?: = (.+?))?(?:  # (.+))?")
 def public_names() -> dict[str, Any]:
     """What `undertow` offers, by name; `random.normal` is the function in the public module `random`."""
     found: dict[str, Any] = {}
-    later = {name: getattr(undertow, name) for name in undertow.__later__}
-    for name, value in {**vars(undertow), **later}.items():
-        if name.startswith("_"):
-            continue
-        if not isinstance(value, ModuleType):
-            found[name] = value
-        elif (
-            name in later or value.__name__ != f"undertow.{name}"
-        ):  # given a public name, and not just imported by somebody
+    for name in undertow.__all__:
+        value = getattr(undertow, name)
+        if isinstance(value, ModuleType):
             found |= {f"{name}.{inner}": getattr(value, inner) for inner in value.__all__}
+        else:
+            found[name] = value
     return dict(sorted(found.items(), key=lambda item: (item[0].lower(), item[0])))
 
 

@@ -193,7 +193,7 @@ def test_picture_is_current(golden: Callable[..., None], tmp_path: Path) -> None
     """Drawn by the command that the README gives."""
     [target, file] = re.findall(r"`undertow graph (\S+) -o (\S+)`", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
     picture = tmp_path / "picture.svg"
-    command = [sys.executable, "-m", "undertow.cli", "graph", target, "-o", str(picture)]
+    command = [sys.executable, "-m", "undertow", "graph", target, "-o", str(picture)]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=env)
     text = picture.read_text(encoding="utf-8")

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from docs.manual import public_names, signature
 
 import undertow as ut
+import undertow.compat.v1 as v1
+from undertow.elsewhere import FRAMEWORKS
+from undertow.engines.contract import Options
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "public_api.txt"
@@ -65,6 +72,35 @@ def test_import_is_light() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, check=True)
     assert done.stdout.split() == []
+
+
+MODULES = [ut, ut.data, ut.models, ut.optim, ut.random, ut.train, v1, v1.function, v1.math, v1.nn, v1.train]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_dir_shows_what_there_is_and_nothing_else(module: ModuleType) -> None:
+    assert dir(module) == sorted(module.__all__)
+    for name in dir(module):
+        value = getattr(module, name)
+        assert not name.startswith("_")
+        home = getattr(value, "__module__", None) or getattr(value, "__name__", "undertow")
+        assert home.startswith("undertow") or home == "types", f"{name} is somebody else's"
+    assert len(public_names()) > 200
+
+
+def test_names_of_other_frameworks_are_not_ours() -> None:
+    """And a hint names only what there is."""
+    assert set(FRAMEWORKS) & set(dir(ut)) == set()
+    for hint in FRAMEWORKS.values():
+        for path in re.findall(r"\but\.([a-zA-Z_][\w.]*\w)", hint):
+            functools.reduce(getattr, path.split("."), ut)
+
+
+def test_every_option_is_documented() -> None:
+    text = inspect.getdoc(ut.options) or ""
+    documented = re.findall(r"^(\w+)  +\S", text, re.MULTILINE)
+    assert sorted(documented) == sorted(inspect.signature(ut.options).parameters)
+    assert set(documented) == {"engine", "simplify", "overflow", *(f.name for f in fields(Options))}
 
 
 def test_is_typed() -> None:

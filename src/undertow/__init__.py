@@ -1,12 +1,14 @@
 """Undertow: recursive functions in static dataflow graphs.
 
-Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are
-ops, ir, types and errors; above them api, with the alternative APIs subgraph and compat, then data, models, train, cli.
+Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
+elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then data, models,
+train, cli and __main__.
 CONTRIBUTING.md draws who may import whom.
 """
 
 import importlib as _importlib
 from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
 from undertow.api import optim as optim
 from undertow.api.behaviors import Behavior as Behavior
@@ -24,6 +26,8 @@ from undertow.api.jvp import jvp as jvp
 from undertow.api.load import load as load
 from undertow.api.options import options as options
 from undertow.api.save import save as save
+from undertow.elsewhere import FRAMEWORKS as _FRAMEWORKS
+from undertow.elsewhere import unknown_name as _unknown_name
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import DataError as DataError
 from undertow.errors import Fault as Fault
@@ -39,6 +43,7 @@ from undertow.errors import SaveError as SaveError
 from undertow.errors import Timeout as Timeout
 from undertow.errors import TypeMismatch as TypeMismatch
 from undertow.errors import UndertowError as UndertowError
+from undertow.errors import UnknownName as UnknownName
 from undertow.frontend.control.forms import cond as cond
 from undertow.frontend.control.forms import map as map
 from undertow.frontend.control.forms import shared as shared
@@ -63,11 +68,20 @@ __version__ = "0.1.0"
 __later__ = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
 
 
-def __getattr__(name: str) -> _ModuleType:
+# All that is public: the names above, and of the modules those that are given a name here.
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_") and (value in (optim, random) or not isinstance(value, _ModuleType))
+)
+__all__ += __later__
+
+
+def __getattr__(name: str) -> _Any:
     if name in __later__:
         return _importlib.import_module(f"undertow.{name}")
-    raise AttributeError(f"module 'undertow' has no attribute {name!r}")
+    raise _unknown_name("ut", name, __all__, _FRAMEWORKS)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__later__})
+    return sorted(__all__)

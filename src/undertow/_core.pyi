@@ -126,6 +126,7 @@ class Stopped(Exception):
     """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the site or -1."""
 
     args: tuple[Any, ...]
+    plan: Any  # the owner of the plan, if `Quick.call` ran it
 
 class RunStats:
     """What a run counted. Lists are made when they are asked for."""
@@ -207,6 +208,68 @@ class Plan:
 def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:
     """Make a plan of rows; a ValueError where they make no sense."""
 
+def usable_cores() -> int:
+    """The default number of threads of a run: the cores that this process may use now."""
+
+class RunOptions:
+    """The limits of runs that give their results alone. `threads=0`: one for each core."""
+
+    def __init__(
+        self,
+        frames: int,
+        max_depth: int,
+        memory: int,
+        timeout: float,
+        check_finite: bool,
+        goes_deep: bool,
+        threads: int,
+    ) -> None: ...
+
+class Direct:
+    """A program that runs without Python: its plan, and the structure of its result.
+
+    `owner` explains why a run was stopped; `build(token, contents)` makes a container that is neither a tuple, a list
+    nor a dict.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        plan: Plan,
+        width: int,
+        structure: tuple[tuple[Any, ...], ...],
+        build: Callable[[tuple[Any, ...], list[Any]], Any],
+    ) -> None: ...
+    @staticmethod
+    def is_possible(plan: Plan) -> bool:
+        """Does the host run no operator of it, and are all its results values?"""
+
+class Quick:
+    """The calls of a function seen so far, at `most` so many.
+
+    `parts(value)` gives the token and contents of a container that is neither a tuple, a list nor a dict.
+    """
+
+    def __init__(self, parts: Callable[[Any], tuple[object, list[Any]] | None], most: int) -> None: ...
+    def __len__(self) -> int: ...
+    def add(
+        self,
+        args: tuple[Any, ...],
+        dtypes: Sequence[int],
+        sizes: Sequence[int],
+        program: object,
+        hidden: Callable[[], list[Any] | None] | None = None,
+    ) -> bool:
+        """Remember a call: the dtype of each leaf, the sizes of all axes of its arrays, its program.
+
+        A size ~k is open: all axes with the same k have equal sizes. `hidden` reads the inputs of the program that are
+        no arguments; None if it cannot be used any more. False if the call cannot be remembered.
+        """
+    def find(self, args: tuple[Any, ...]) -> tuple[Any, list[Any]] | None:
+        """The program and its input leaves, if a call like this was seen before."""
+    def call(self, args: tuple[Any, ...], options: RunOptions) -> Any:
+        """The result of `program.direct`, if a call like this was seen before; else NotImplemented. Raises Stopped."""
+
 class Templates:
     """A static graph as templates, ready to be copied. Holds nothing of any run."""
 
@@ -248,3 +311,6 @@ def transact(
 
     These are committed together. Transactions that write the same cell come one after the other.
     """
+
+def listen_to_compile(listener: Callable[[Any, Any], None]) -> bool:
+    """From now on, call `listener(source, filename)` before each text is compiled. False if that is not allowed."""

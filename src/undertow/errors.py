@@ -29,6 +29,11 @@ class Span:
     column: int = 1
     function: str = ""
 
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where it is, whatever the function is called."""
+        return self.file, self.line, self.column
+
     def source(self) -> str:
         """The text of the line; empty if the file cannot be read."""
         return linecache.getline(self.file, self.line).rstrip()
@@ -120,16 +125,20 @@ class Calls(Sequence[Call]):
 
 
 class UndertowError(Exception):
-    """The base of all errors that Undertow raises. `span` is the user's line, `hint` says what to do next."""
+    """The base of all errors that Undertow raises. `span` is the user's line, `hint` says what to do next.
+
+    `callers` are the lines of the user's functions that led there during capture, innermost first.
+    """
 
     def __init__(self, what: str, span: Span | None = None, hint: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.span = span
         self.hint = hint
+        self.callers: list[Span] = []
 
     def __str__(self) -> str:
-        parts = [self.what, *self._details()]
+        parts = [self.what, *self._details(), *self._calls()]
         if self.span is not None:
             parts.append(f"  --> {self.span.show()}")
         text = "\n".join(parts)
@@ -138,6 +147,14 @@ class UndertowError(Exception):
     def _details(self) -> list[str]:
         """Lines below what happened."""
         return []
+
+    def _calls(self) -> list[str]:
+        """The lines that led there, outermost first."""
+        return fold_calls([Call("", span, span.function) for span in reversed(self.callers)], most_lines=8)
+
+
+class UnknownName(UndertowError, AttributeError):
+    """A module of Undertow has no such name."""
 
 
 class CaptureError(UndertowError):
@@ -318,4 +335,4 @@ def _repeats(calls: Sequence[Call], at: int, period: int) -> int:
 def _show_call(call: Call) -> str:
     if call.span is None:
         return f"  {call.label} in {call.function}"
-    return f"  {call.label} {call.span.show()}"
+    return f"  {call.label} {call.span.show()}" if call.label else f"  {call.span.show()}"

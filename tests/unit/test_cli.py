@@ -198,7 +198,7 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
         ),
         (("my_programs.py:fib", "10", "--engine", "steam"), "unknown engine 'steam'"),
         (("my_programs.py:fib", "10", "--frames", "-1"), "negative"),
-        (("my_programs.py:fib", "10", "--memory", "lots"), "invalid number of bytes"),
+        (("my_programs.py:fib", "10", "--memory", "lots"), "not a number of bytes"),
     ],
 )
 def test_wrong_usage(undertow: Callable[..., Done], arguments: tuple[str, ...], message: str) -> None:
@@ -276,6 +276,8 @@ def test_graph_needs_types(undertow: Callable[..., Done]) -> None:
         (("--format", "svg", "-o", "picture"), "<svg"),
         (("--output", "new/picture.svg"), "<svg"),
         (("-o", "picture.dot"), "digraph"),
+        (("-o", "picture.GV"), "digraph"),
+        (("-o", "picture.md", "--format", "text"), "static 1 fib"),
         (("-o", "picture.txt"), "static 1 fib"),
         (("-o", "picture.svg", "--format", "text"), "static 1 fib"),
     ],
@@ -286,6 +288,13 @@ def test_graph_to_file(undertow: Callable[..., Done], tmp_path: Path, options: t
     file = next(o for o in options if "picture" in o)
     assert f"Wrote {file}: {len(cli._find('my_programs.py:fib').graph(0))} nodes" in done.err
     assert (tmp_path / file).read_text(encoding="utf-8").startswith(beginning)
+
+
+def test_graph_refuses_other_suffixes(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    done = undertow("graph", "my_programs.py:fib", "-o", "fib.png")
+    assert (done.code, done.out) == (2, "")
+    assert "fib.png has an unknown suffix; use one of .txt, .svg, .dot, .gv" in done.err
+    assert not (tmp_path / "fib.png").exists()
 
 
 def test_graph_names_files_from_here(undertow: Callable[..., Done], tmp_path: Path) -> None:
@@ -360,6 +369,6 @@ def test_demo(undertow: Callable[..., Done], tmp_path: Path) -> None:
 def test_without_unicode(tmp_path: Path) -> None:
     """A terminal that knows ASCII only shows the rest."""
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(cli.__file__).parents[2])}
-    command = [sys.executable, "-m", "undertow.cli", "demo", "--lesson", "0"]
+    command = [sys.executable, "-m", "undertow", "demo", "--lesson", "0"]
     done = subprocess.run(command, capture_output=True, env=env, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -107,7 +107,7 @@ def test_readers_that_have_read_enough(tmp_path: Path) -> None:
     """`undertow predict ... | head -1` ends without a word."""
     held = saved(tmp_path, kind="any")
     (tmp_path / "t.sexp").write_text("(a (not bad) film at all)\n" * 2000)
-    command = [sys.executable, "-m", "undertow.cli", "predict", held, tmp_path / "t.sexp", "--most", "2000"]
+    command = [sys.executable, "-m", "undertow", "predict", held, tmp_path / "t.sexp", "--most", "2000"]
     environment = {**os.environ, "PYTHONPATH": str(Path(ut.__file__).parents[1])}
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     assert running.stdout is not None and running.stderr is not None

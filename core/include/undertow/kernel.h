@@ -79,6 +79,7 @@ struct Fault {
     NoElements,
     ZeroStep,
     Assertion,
+    Overflow,
     NoInteger,  // nan, or a float that is too large
   };
   Code code = Code::None;

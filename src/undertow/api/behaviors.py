@@ -14,6 +14,7 @@ from undertow.engines.reference.behaviors import Outcome, explore
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
 from undertow.frontend.values.state import values_of
+from undertow.tracebacks import boundary
 
 BUDGET = 10_000
 
@@ -55,6 +56,7 @@ class Behaviors(Sequence[Behavior]):
         return "\n".join([said, *map(str, self.outcomes)])
 
 
+@boundary
 def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behaviors:
     """Every possible outcome of a function for these arguments: its result, its variables, its output.
 
@@ -88,7 +90,7 @@ def find_behaviors(
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise UndertowError(f"budget must be a number of runs, not {brief(budget)}", hint="write e.g. budget=1000")
     chosen = settings()
-    graph = program.static(program.library(Reference(), chosen.simplify))
+    graph = program.static(program.library(Reference(), chosen.simplify, chosen.is_checked))
     explored = explore(graph, inputs, state, budget, chosen.limits)
     captured = program.captured
 

@@ -11,14 +11,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api import plain
 from undertow.api.collection import collection_paused
-from undertow.api.options import ENGINES, Settings, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, PYTHON, Settings, quick_options, settings
 from undertow.api.planned import PlanView
-from undertow.api.quick import Quick
-from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
+from undertow.api.quick import MISSED, direct, quick, remember
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
 from undertow.engines.waves import Waves
-from undertow.errors import CaptureError, Timeout, UndertowError
+from undertow.engines.waves.direct import Direct, Stopped
+from undertow.errors import CaptureError, Timeout, TypeMismatch, UndertowError
 from undertow.frontend.control import forms
+from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array
@@ -33,6 +36,7 @@ from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
+from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -48,6 +52,11 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
 def begin(chosen: Settings) -> None:
     """A call begins, in a context of its own: its limits hold from now on."""
     budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def is_outermost() -> bool:
+    """Is this call made by no other: neither inside a capture, nor in the time of another call?"""
+    return context() is None and not budget.has_begun()
 
 
 def limits_left(chosen: Settings) -> Options:
@@ -75,9 +84,10 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
+    libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
-    plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -86,9 +96,9 @@ class Program:
             a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
         )
 
-    def library(self, engine: Engine, simplify: bool) -> Library:
-        """The library that an engine runs."""
-        key = engine.takes_hoisted and simplify, simplify
+    def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
+        """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
+        key = engine.takes_hoisted and simplify, simplify, checked
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
@@ -100,12 +110,15 @@ class Program:
             self.graphs.setdefault(id(library), apart(self._within_bounds, flatten, library, self.name))
         return self.graphs[id(library)]
 
-    def plan(self, engine: Engine, simplify: bool = True) -> Plan:
-        if (engine.name, simplify) not in self.plans:
+    def plan(self, engine: Engine, simplify: bool = True, checked: bool = False) -> Plan:
+        key = engine.name, simplify, checked
+        if key not in self.plans:
             with collection_paused():
-                graph = self.static(self.library(engine, simplify))
-                self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
-        return self.plans[engine.name, simplify]
+                graph = self.static(self.library(engine, simplify, checked))
+                plan = self.plans.setdefault(key, apart(self._within_bounds, engine.plan, graph))
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify and not checked:
+                    self.direct = direct(self.captured, plan)
+        return self.plans[key]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
         """Call what makes a library, graph or plan: the passes may not make too much of a file."""
@@ -147,10 +160,10 @@ class Program:
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
         engine = chosen.find_engine()
-        plan = self.plans.get((engine.name, chosen.simplify))
+        plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked))
         if plan is None:
             begin(chosen)
-            plan = self.plan(engine, chosen.simplify)
+            plan = self.plan(engine, chosen.simplify, chosen.is_checked)
         return plan
 
     def view(self, simplify: bool | None = None) -> GraphView:
@@ -161,7 +174,8 @@ class Program:
         chosen = settings()
         begin(chosen)
         with collection_paused():
-            library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
+            is_simple = chosen.simplify if simplify is None else simplify
+            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked)
             return GraphView(self.static(library), library)
 
 
@@ -172,7 +186,7 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
-        self.quick: Quick[Program] = Quick()
+        self.quick = quick()
 
     def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
         """The program that takes arguments of these types, captured on first use."""
@@ -193,7 +207,7 @@ class Programs:
             self._captured[key] = left
         else:
             self._captured.pop(key, None)
-        self.quick = Quick()  # it knows the program, too; what is called again comes back
+        self.quick = quick()  # it knows the program, too; what is called again comes back
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -265,31 +279,54 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the current options. Inside a capture, write a call node instead."""
-        current = context([*args, *kwargs.values()])
-        if current is not None and current.builder is not None:
-            bound = [*self.__undertow_bound__, *args]
-            with capturing(current):
-                return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
-        return apart(self._execute, args, kwargs, settings())[0]
+        try:
+            limits = quick_options()
+            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+                try:
+                    result = self.__undertow_programs__.quick.call(args, limits)
+                except Stopped as stopped:
+                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                if result is not MISSED:
+                    return result
+            current = context([*args, *kwargs.values()])
+            if current is not None and current.builder is not None:
+                bound = [*self.__undertow_bound__, *args]
+                with capturing(current):
+                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+            if limits is None and settings().engine == PYTHON:
+                return plain.call(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
+            return apart(self._execute, args, kwargs, settings())[0]
+        except BaseException as fault:  # here, not by @boundary: a call may be short
+            shorten(fault)
+            raise
 
+    @boundary
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
         result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
-    def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
+    @boundary
+    def map(self, *args: Any, in_axes: Any = 0, stats: bool = False, **changes: Any) -> Any:
+        """Many calls in one run: over the leading axis of arrays, over the items of lists.
+
+        An argument that is wrapped in `ut.shared`, or whose entry of `in_axes` is None, is passed to every call whole.
+        Items of a list may differ in shape and structure; results that do not stack come back as a list.
+        """
         chosen = self._settings(changes, stats)
+        args = mapped_over.with_axes(args, in_axes)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
         result, counted = apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
+    @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
         return self._program_for(args, kwargs).view(simplify)
 
+    @boundary
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
         return apart(self._plan, args, simplify, kwargs)
@@ -298,7 +335,7 @@ class Function:
         program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
-        graph = program.static(program.library(engine, is_simple))
+        graph = program.static(program.library(engine, is_simple, settings().is_checked))
         return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
 
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -314,6 +351,7 @@ class Function:
         result, counted = apart(program.run, arguments.leaves, chosen, plan)
         return (result, counted) if stats else result
 
+    @boundary
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
         return self._program_for(args, kwargs).captured.library
@@ -327,26 +365,52 @@ class Function:
 
     # -- internals -----------------------------------------------------------------------------------------
 
-    def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+    def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+        if chosen.engine == PYTHON:
+            return plain.run(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs, chosen)
         is_plain = not kwargs and not self.__undertow_bound__
         if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
-            program, leaves = known
-            return program.run(leaves, chosen)
+            program: Program = known[0]
+            return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program = self.__undertow_program__(arguments)
         if is_plain:
-            self.__undertow_programs__.quick.add(args, arguments, program)
+            remember(self.__undertow_programs__.quick, args, arguments, program)
         return program.run(arguments.leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        if chosen.engine == PYTHON:
+            whole = [Shared(value) for value in self.__undertow_bound__]
+            return plain.run_map(self.__undertow_definition__, [*whole, *args], chosen)
         begin(chosen)
         try:
             arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
+            if isinstance(fault, TypeMismatch) and mapped_over.is_ragged(fault):
+                return self._map_groups(args, fault, chosen)
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
         return self.__undertow_program__(arguments, mapped).run(arguments.leaves, chosen)
+
+    def _map_groups(self, args: Sequence[Any], ragged: TypeMismatch, chosen: Settings) -> tuple[Any, Stats]:
+        """A map over items of several shapes or structures: one run for the items of each."""
+        span = self.__undertow_definition__.closure.span
+        results: dict[int, Any] = {}
+        stats: list[Stats] = []
+        for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
+            arguments, mapped = self._map_arguments(group)
+            program = self.__undertow_program__(arguments, mapped)
+            if program.captured.written or program.captured.has_effect:
+                ragged.span = span
+                ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
+                raise ragged
+            found, counted = program.run(arguments.leaves, chosen.for_part(number))
+            leaves, structure = tree.flatten(found)
+            for k, index in enumerate(indices):
+                results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
+            stats.append(counted)
+        return mapped_over.stacked_results([results[index] for index in sorted(results)]), sum_stats(stats)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -394,7 +458,7 @@ class Function:
         lengths: list[Type] = []  # of the leaves that are mapped
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, Shared)
-            value = arg.value if is_shared else forms.as_mapped(arg)
+            value = arg.value if is_shared else mapped_over.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
                 # A list of Python numbers takes the dtype annotated for one of them.
@@ -424,6 +488,7 @@ class Function:
         )
 
 
+@boundary
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
     """Decorate a Python function: its first call captures it as one static graph.
 

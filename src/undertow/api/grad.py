@@ -19,6 +19,7 @@ from undertow.frontend.trace.pullback import Pullback, write_call
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import capturing, context
+from undertow.tracebacks import boundary
 
 
 def _cached(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
@@ -73,6 +74,7 @@ def _derived(
     return _cached(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
 
 
+@boundary
 def grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] | None = None,
@@ -101,6 +103,7 @@ def grad(
     return _derived(function, argnums, has_aux, variables, False, sparse_rows, "ut.grad")
 
 
+@boundary
 def value_and_grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] | None = None,
@@ -117,6 +120,7 @@ def value_and_grad(
     return _derived(function, argnums, has_aux, variables, True, sparse_rows, "ut.value_and_grad")
 
 
+@boundary
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of a function, and a function that maps its cotangent to a tuple of cotangents of the arguments.
 
@@ -144,6 +148,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         : len(primals)
     ]
 
+    @boundary
     def pull(cotangents: Any) -> tuple[Any, ...]:
         pulled_back: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
         return pulled_back[len(bound) :]
@@ -164,6 +169,7 @@ def _fitting(cotangents: Any, value: Any) -> Any:
     return tree.unflatten(structure, typed)
 
 
+@boundary
 def checkpoint(function: Callable[..., Any]) -> Function:
     """The same function, except that gradients recompute its forward values instead of keeping them.
 

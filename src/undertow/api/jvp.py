@@ -23,8 +23,10 @@ from undertow.frontend.trace.tangents import (
 )
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import capturing, context, is_traced
+from undertow.tracebacks import boundary
 
 
+@boundary
 def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of `f(*primals)`, and its directional derivative along the tangents.
 
@@ -71,6 +73,7 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
     return value, tangent
 
 
+@boundary
 def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian-vector product of a function that returns one number: how its gradient changes along the tangents.
 

@@ -17,13 +17,14 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from undertow.api import one_pass, update_rules
 from undertow.api.params import gradients, is_leaf, like, paired, type_at, variables_in
 from undertow.api.update_rules import Update
+from undertow.elsewhere import unknown_name
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.functions.array import scatter_add, take
 from undertow.frontend.functions.public import maximum, multiply, sqrt, square
@@ -34,6 +35,7 @@ from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.state import Variable, transaction
 from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
+from undertow.tracebacks import boundaries
 from undertow.types import f64, promote
 
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
@@ -458,3 +460,27 @@ def _scaled(leaf: Any, scale: Any) -> Any:
     if isinstance(leaf, IndexedRows):
         return leaf * convert(scale, leaf.dtype)
     return multiply(as_operand(leaf), convert(scale, type_of(as_operand(leaf)).dtype))
+
+
+_NAMED_ELSEWHERE = {
+    **dict.fromkeys(("sgd", "GradientDescentOptimizer", "Momentum"), "write ut.optim.SGD(learning_rate, momentum=0.9)"),
+    **dict.fromkeys(("adam", "AdamOptimizer", "AdamW"), "write ut.optim.Adam(learning_rate)"),
+    **dict.fromkeys(("clip_by_global_norm", "clip_grad_norm_"), "write ut.optim.clip_by_norm(grads, norm)"),
+    **dict.fromkeys(
+        ("lr_scheduler", "schedules", "cosine_decay"), "learning_rate may be a function of the number of updates"
+    ),
+    "apply_updates": "opt.update returns the new parameters: params, state = opt.update(grads, state, params)",
+}
+
+
+if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
+
+    def __getattr__(name: str) -> Any:
+        raise unknown_name("ut.optim", name, __all__, _NAMED_ELSEWHERE)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+boundaries(globals(), __all__)

@@ -28,6 +28,7 @@ from undertow.ir import text
 from undertow.ir.graph import Array, Library
 from undertow.ops.op import CATALOGUE
 from undertow.ops.vet import vet
+from undertow.tracebacks import boundary
 from undertow.types import DType, Type, as_type, join
 
 FORMAT = 1
@@ -36,6 +37,7 @@ _Signature = tuple[
 ]  # structures of arguments, which are mapped, program
 
 
+@boundary
 def save(
     function: Function, path: str | os.PathLike[str], *, examples: Iterable[Sequence[Any]] = (), spans: bool = True
 ) -> None:

@@ -30,7 +30,7 @@ import typer
 import undertow as ut
 from undertow.api.function import GraphView
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
-from undertow.cli.console import bytes_of, make_console, table, telling_errors
+from undertow.cli.console import check_options, make_console, table, telling_errors
 from undertow.cli.data import app as data_app
 from undertow.cli.predict import predict
 from undertow.cli.train import train
@@ -117,7 +117,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the program's random numbers.")] = None,
     max_depth: Annotated[int | None, typer.Option(help="Maximum depth of nested calls.")] = None,
     frames: Annotated[int | None, typer.Option(help="Maximum number of live frames.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Maximum bytes in frames, e.g. 500K, 64M or 2G.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Maximum bytes in frames, e.g. 500K, 64M or 1.5G.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Maximum run time in seconds.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write every event of the run to this JSONL file.")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run.")] = False,
@@ -127,12 +127,7 @@ def run(
     options = {name: value for name, value in context.params.items() if name not in ("target", "values", "stats")}
     if memory is None:
         del options["memory"]  # None would be no limit
-    else:
-        options["memory"] = bytes_of(memory)
-    try:
-        settings().with_(**options)
-    except UndertowError as error:
-        raise _usage(f"{error.what}; {error.hint}") from None
+    check_options(options)
     with telling_errors():
         result, counted = _find(target).run(*arguments, stats=True, **options)
         typer.echo(_show(result))
@@ -149,16 +144,16 @@ def run(
 def graph(
     target: Target,
     values: Values = None,
-    format: Annotated[Format | None, typer.Option(help="By default taken from the output's suffix, else text.")] = None,
+    format: Annotated[
+        Format | None, typer.Option(help="By default that of the output's suffix: .svg, .dot, .gv or .txt.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the plan that the engine executes.")] = False,
     passes: Annotated[bool, typer.Option("--passes", help="Print what each pass does.")] = False,
 ) -> None:
     """Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."""
     arguments = [_literal(value) for value in values or []]
-    if format is None:
-        suffix = "" if output is None else output.suffix[1:]
-        format = Format(suffix) if suffix in ("svg", "dot") else Format.text
+    format = format or _format_of(output)
     with telling_errors():
         function = _find(target)
         arguments = arguments or _zeros(function)
@@ -171,7 +166,7 @@ def graph(
         if passes:
             chosen = settings()
             is_hoisted = chosen.find_engine().takes_hoisted and chosen.simplify
-            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify)
+            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify, chosen.is_checked)
             text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:
             text = str(function.plan(*arguments)).rstrip("\n")
@@ -266,6 +261,18 @@ def _show_theirs(error: Exception) -> None:
         typer.echo(f"{type(error).__name__}: {error}", err=True)
     else:
         traceback.print_exception(type(error), error, at)
+
+
+_SUFFIXES = {"": Format.text, ".txt": Format.text, ".svg": Format.svg, ".dot": Format.dot, ".gv": Format.dot}
+
+
+def _format_of(output: Path | None) -> Format:
+    """The format that the suffix of a file stands for."""
+    suffix = "" if output is None else output.suffix.lower()
+    if suffix not in _SUFFIXES:
+        known = ", ".join(filter(None, _SUFFIXES))
+        raise _usage(f"{output} has an unknown suffix; use one of {known}, or choose a --format", "--output")
+    return _SUFFIXES[suffix]
 
 
 def _from_here(view: GraphView) -> GraphView:

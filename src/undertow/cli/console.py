@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from undertow.api.options import settings
 from undertow.errors import UndertowError
 
 
@@ -30,14 +32,12 @@ def telling_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def bytes_of(text: str) -> int:
-    """A number of bytes, written as 1000000, 500K, 64M or 2G."""
-    unit = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
+def check_options(options: Mapping[str, Any]) -> None:
+    """Wrong options of a run are wrong usage of the command."""
     try:
-        return int(text[:-1] if unit else text) << unit
-    except ValueError:
-        told = f"invalid number of bytes {text}; write 1000000, 500K, 64M or 2G"
-        raise typer.BadParameter(told, param_hint="'--memory'") from None
+        settings().with_(**options)
+    except UndertowError as error:
+        raise typer.BadParameter(f"{error.what}; {error.hint}") from None
 
 
 def table(rows: Iterable[tuple[str, str]]) -> Table:

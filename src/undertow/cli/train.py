@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 import undertow as ut
-from undertow.cli.console import bytes_of, make_console, telling_errors
+from undertow.cli.console import check_options, make_console, telling_errors
 from undertow.errors import UndertowError
 from undertow.models import CLASSIFIERS, GENERATORS, MODELS, name_of
 from undertow.models.ranges import check_ranges
@@ -27,7 +27,7 @@ from undertow.train.curve import write_curve
 from undertow.train.growth import perplexity
 from undertow.train.loop import is_over
 from undertow.train.recipe import OPTIMIZERS, Recipe
-from undertow.train.source import SOURCES, TREES
+from undertow.train.source import SOURCES, TREES, kind_of
 
 _MODELS = f"{', '.join(CLASSIFIERS)} label trees; {', '.join(GENERATORS)} generate them."
 _PATIENCE = (
@@ -66,7 +66,7 @@ def train(
     min_count: Annotated[int, typer.Option(help="Replace words that occur less often by <unk>.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of parameters, order, dropout and generated trees.")] = Recipe.seed,
     threads: Annotated[int | None, typer.Option(help="Threads of the engine.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Maximum bytes of a step, e.g. 500K, 64M or 2G.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Maximum bytes of a step, e.g. 500K, 64M or 1.5G.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Output folder; default build/train/MODEL.")
     ] = None,
@@ -75,18 +75,19 @@ def train(
 ) -> None:
     """Train a model on trees: a checkpoint, a log, a learning curve and a report are written to a folder.
 
-    --data trees:PATH trains on your own trees, in any format that `undertow data` reads.
+    --data PATH trains on your own trees, in any format that `undertow data` reads.
     PATH is a file, of which a tenth is held out for dev and a tenth for test, by seed;
     or a folder with files train and dev, and perhaps test. childsum and drnn
     accept any number of children, the others 0 or 2.
 
-    Example: undertow train childsum --data trees:reviews.txt
+    Example: undertow train childsum --data reviews.txt
 
     With --resume, omitted options keep the folder's values: undertow train --resume -o FOLDER
     """
     console, folder = make_console(), _folder(model, output, resume)
-    limits = {"threads": threads, "memory": None if memory is None else bytes_of(memory)}
-    with telling_errors(), ut.options(**{name: value for name, value in limits.items() if value is not None}):
+    limits = {name: value for name, value in (("threads", threads), ("memory", memory)) if value is not None}
+    check_options(limits)
+    with telling_errors(), ut.options(**limits):
         if resume:
             _check_folder(folder, resume, force)
         before = ut.train.load(folder / FILE) if resume else None
@@ -236,7 +237,7 @@ def _kind(name: str) -> Any:
 
 def _source_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options that choose the training data; the number of trees only if they are generated."""
-    kind, _, path = options["data"].partition(":")
+    kind, path = kind_of(options["data"])
     is_file = kind in ("trees", "sst")
     data, trees = (f"{kind}:{Path(path)}", None) if is_file else (options["data"], options["trees"] or TREES)
     return {"data": data, "trees": trees, "min_count": options["min_count"]}

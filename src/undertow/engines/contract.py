@@ -6,6 +6,7 @@ A plan is immutable and holds no state of a run, so a run that fails or is inter
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -50,6 +51,26 @@ class _Range(NamedTuple):
         return self.kind(value)
 
 
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def bytes_of(text: str) -> int:
+    """A number of bytes as people write it; the units are powers of 1024.
+
+    >>> bytes_of("4G") == bytes_of("4 GiB") == 4 << 30, bytes_of("1.5K"), bytes_of("1_000_000")
+    (True, 1536, 1000000)
+    """
+    match = re.fullmatch(r"\s*([\d_]+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII)
+    try:
+        number, unit = match.groups() if match else ("", "")
+        scale = 1 << _UNITS[unit.upper()]
+        return int(float(number) * scale) if "." in number else int(number) * scale
+    except ValueError:
+        raise UndertowError(
+            f"memory={brief(text)} is not a number of bytes", hint='write memory=4_000_000_000, "512M", "4G" or "1.5G"'
+        ) from None
+
+
 _MOST = 2**62  # what the core counts up to
 _RANGES = {
     **{name: _Range(0, _MOST, f"leave {name} out for no limit") for name in ("frames", "max_depth", "memory")},
@@ -79,7 +100,7 @@ class Options:
     seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
     max_depth: int | None = None  # of nested calls; loops and maps add none
-    memory: int | None = None  # maximum bytes in frames and their arrays
+    memory: int | None = None  # maximum bytes in frames and their arrays; of `ut.options` also "512M" or "4G"
     timeout: float | None = None  # seconds
     threads: int | None = None  # maximum number of threads; None: one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
@@ -161,6 +182,27 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
         ("seconds", f"{stats.seconds:.3f}"),
     ]
     return [row for row in rows if row[0] != "waves" or stats.waves]
+
+
+def sum_stats(parts: Sequence[Stats]) -> Stats:
+    """The counts of several runs together: sums, and the largest of what is counted at one time."""
+    total = Stats(parts[0].engine if parts else "")
+    for part in parts:
+        total.firings += part.firings
+        total.dead_firings += part.dead_firings
+        total.activations += part.activations
+        total.mean_width = (total.mean_width * total.waves + part.mean_width * part.waves) / max(
+            total.waves + part.waves, 1
+        )
+        total.waves += part.waves
+        total.seconds += part.seconds
+        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth"):
+            setattr(total, name, max(getattr(total, name), getattr(part, name)))
+        for name, count in part.per_node.items():
+            total.per_node[name] = total.per_node.get(name, 0) + count
+        for name, seconds in part.step_seconds.items():
+            total.step_seconds[name] = total.step_seconds.get(name, 0.0) + seconds
+    return total
 
 
 class LateStats(Stats):

@@ -184,6 +184,10 @@ class NativePlan:
         results = [checks.GO if as_ is None else as_(value) for as_, value in zip(self._gives, fetched, strict=True)]
         return results, stats_of(self.graph, self.engine, counted, seconds)
 
+    def error_of(self, stopped: _core.Stopped, options: Options) -> BaseException:
+        """The error to raise for a run that the core has stopped."""
+        return error_of(self.graph, stopped, options)
+
     def _values(self, inputs: Sequence[Result]) -> list[Any]:
         """The inputs of a run as arrays that the core can read. The core checks their types."""
         if self._takes_order:

@@ -136,6 +136,11 @@ def _looking(items: Iterable[Item]) -> Iterator[Item]:
         yield item
 
 
+def has_begun() -> bool:
+    """Is there a budget: does a call that was made before wait for this one?"""
+    return _BUDGET.get() is not None
+
+
 def clock() -> tuple[float, float] | None:
     """The timeout that holds, and when it began, by time.perf_counter; None if there is none."""
     budget = _BUDGET.get()

@@ -8,6 +8,9 @@
 >>> (loss, hits), slopes = ut.value_and_grad(model.loss(), has_aux=True)(params, ut.data.sentiment(3, seed=0))
 """
 
+from typing import TYPE_CHECKING, Any
+
+from undertow.elsewhere import unknown_name
 from undertow.models.child_sum import ChildSumTreeLSTM
 from undertow.models.classifier import TreeClassifier
 from undertow.models.doubly_recurrent import DoublyRecurrent
@@ -43,3 +46,13 @@ __all__ = [
     "MVRNN", "RNTN", "ChildSumTreeLSTM", "DoublyRecurrent", "Experts", "TopDownTreeLSTM", "TreeClassifier",
     "TreeGenerator", "TreeLSTM", "TreeRNN",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
+
+    def __getattr__(name: str) -> Any:
+        raise unknown_name("ut.models", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

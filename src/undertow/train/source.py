@@ -1,4 +1,4 @@
-"""Where trees to train on come from: `trees:PATH`, `sst:FOLDER`, `listops`, `listops:FILE`, `grammar`."""
+"""Where trees to train on come from: a file or folder, `sst:FOLDER`, `listops`, `listops:FILE`, `grammar`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from undertow.errors import DataError, brief
 from undertow.models.ranges import check_ranges
 from undertow.train.own_trees import not_empty, parts_of
 
-SOURCES = "trees:PATH, sst:FOLDER, listops, listops:FILE or grammar"
+SOURCES = "a file or folder, sst:FOLDER, listops, listops:FILE or grammar"
 TREES = 2000  # default number of generated trees
 _MANY, _SPARSE = 1000, 10  # above the first, and this many times the labels that occur: not class numbers
 INNER = "·"  # the word given to nodes that have none
@@ -73,11 +73,22 @@ class Source:
         return Source(train, dev, dev if self.test is self.dev else test)
 
 
+def kind_of(spec: str) -> tuple[str, str]:
+    """The kind of a source, and its path; `reviews.txt` is short for `trees:reviews.txt`.
+
+    >>> kind_of("listops"), kind_of("sst:trees"), kind_of(__file__)[0]
+    (('listops', ''), ('sst', 'trees'), 'trees')
+    """
+    kind, _, path = spec.partition(":")
+    is_named = kind in ("trees", "sst", "listops", "grammar")
+    return ("trees", spec) if not is_named and Path(spec).exists() else (kind, path)
+
+
 def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
     """The trees that `spec` names.
 
-    `trees:FILE` is any file that `ut.data.read` reads: a tenth of its trees is held out for dev and a tenth for test,
-    chosen by the seed. `trees:FOLDER` has files train and dev, such as train.jsonl and dev.jsonl, and perhaps test;
+    A file is any that `ut.data.read` reads: a tenth of its trees is held out for dev and a tenth for test,
+    chosen by the seed. A folder has files train and dev, such as train.jsonl and dev.jsonl, and perhaps test;
     otherwise dev serves as test. `sst:FOLDER` has train.txt, dev.txt and test.txt in brackets. In all these, words
     rarer than `min_count` become the unknown word.
     `listops` and `grammar` generate `trees` trees (2000 by default) and a tenth as many each for dev and test; no two
@@ -85,10 +96,10 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
     `binary` requires 0 or 2 children; ListOps is then read in its binary form.
     """
     check_ranges(seed=seed, min_count=min_count, **({} if trees is None else {"trees": trees}))
-    kind, _, path = spec.partition(":")
+    kind, path = kind_of(spec)
     if kind in ("trees", "sst") and trees is not None:
         raise DataError(
-            f"trees is {trees}, but {kind}:{path} has a fixed number of trees",
+            f"trees is {trees}, but {spec} has a fixed number of trees",
             hint="leave it out: it applies to generated trees",
         )
     trees = TREES if trees is None else trees
@@ -105,7 +116,7 @@ def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool
     elif spec == "grammar":
         generated, test = sentiment(more, seed=seed), None
     else:
-        raise DataError(f"unknown source {brief(spec)}", hint=f"write {SOURCES}")
+        raise DataError(f"there is no file {brief(spec)}", hint=f"write the name of {SOURCES}")
     cuts = np.cumsum([trees, (more - trees) // 2])
     parts = [generated.batch(numbers) for numbers in np.split(np.arange(more), cuts)]
     return Source(parts[0], parts[1], parts[2] if test is None else test)

@@ -115,7 +115,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     assert lists.vocabulary is ut.data.LISTOPS and lists.classes == 4
     with pytest.raises(ut.DataError, match="min_count is 2"):
         ut.train.open_source(f"trees:{tmp_path / 'list.tsv'}", binary=False, min_count=2)
-    with pytest.raises(ut.DataError, match="trees:PATH"):
+    with pytest.raises(ut.DataError, match="there is no file 'trees:'"):
         ut.train.open_source("trees:")
 
 
@@ -175,9 +175,9 @@ def test_what_the_command_line_says_of_trees_that_do_not_fit(tmp_path: Path) -> 
     options = [*SMALL, "-o", tmp_path / "a"]
     told = invoke("train", "treelstm", "--data", f"trees:{tmp_path / 'bush.txt'}", *options, code=1)
     assert "DataError" in told and "has 3 children" in told and "hint: the models childsum and drnn" in told
-    told = invoke("train", "childsum", "--data", f"trees:{tmp_path / 'bare.sexp'}", *options, code=1)
+    told = invoke("train", "childsum", "--data", tmp_path / "bare.sexp", *options, code=1)
     assert "no node has a label" in told and "topdown and drnn" in told
-    assert "trees:PATH" in invoke("train", "--help")
+    assert "--data PATH" in invoke("train", "--help")
 
 
 def test_label_names_are_saved(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_early_stopping_is_told(tmp_path: Path) -> None:
 def test_memory_may_be_limited(tmp_path: Path) -> None:
     told = invoke("train", "treernn", "--trees", "20", *SMALL, "--memory", "1K", "-o", tmp_path / "a", code=1)
     assert "FrameLimit" in told and "raise `memory`" in told and "batches of fewer than 25 trees" in told
-    assert "invalid number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
+    assert "not a number of bytes" in invoke("train", "treernn", "--memory", "much", "-o", tmp_path, code=2)
 
 
 def test_dev_trees_with_other_words_or_labels() -> None:

@@ -318,7 +318,7 @@ def test_sources() -> None:
     assert [len(part) for part in (source.train, source.dev, source.test)] == [20, 2, 2]
     assert (source.classes, source.train.is_binary) == (10, True)
     assert not ut.train.open_source("listops", trees=20, binary=False).train.is_binary
-    with pytest.raises(ut.DataError, match="unknown source 'lists'"):
+    with pytest.raises(ut.DataError, match=r"there is no file 'lists'"):
         ut.train.open_source("lists")
 
 

@@ -10,7 +10,7 @@ what its fetches need. Reads and writes of variables are ordered only by your ow
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from undertow.compat.v1 import function as function
@@ -50,5 +50,19 @@ def disable_v2_behavior() -> None:
 disable_eager_execution = disable_control_flow_v2 = disable_resource_variables = disable_v2_behavior
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(explain(name, list(globals())))
+# All that is public: the names above, and of the modules those that TensorFlow has.
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_")
+    and (value in (function, math, nn, train) or not isinstance(value, ModuleType))
+    and name not in ("Any", "ModuleType", "SimpleNamespace", "annotations", "explain", "sys")
+)
+
+
+def __getattr__(name: str) -> Any:  # checkers take it for all the names that are made from rows
+    raise AttributeError(explain(name, __all__))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -25,6 +25,7 @@ from undertow.errors import GraphError, Timeout, TypeMismatch, UndertowError, br
 from undertow.frontend.values import tree
 from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
+from undertow.tracebacks import boundaries
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
 
@@ -219,3 +220,6 @@ def _frozen(value: Any) -> Any:
 def _own(value: Any) -> Any:
     """A copy that the user may modify; never the array of a variable or a constant."""
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
+
+
+boundaries(globals(), __all__)

@@ -22,6 +22,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.rows import all_dense
+from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.types import CTL, DType, Type, i64, join, promote, said, weak_dtype
@@ -225,6 +226,10 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
         value = yield body(tree.unflatten_each(structures, params))
         ctx.span = inner.span
         results, result = tree.flatten(all_dense(value), is_traced)
+        if any(token[0] == "object" and token[2] is TracedText for token in result):
+            raise CaptureError(
+                "a map cannot collect texts of traced values", hint="return the values, and format them after"
+            )
         return [port_in(leaf, 0, ctx) for leaf in results]
 
     lanes = Body("map", leaves, names, [type.with_shape(type.shape[1:]) for type in types])

@@ -30,6 +30,7 @@ from undertow.frontend.values.operands import (
     type_of,
 )
 from undertow.frontend.values.traced import Traced, emit
+from undertow.tracebacks import boundaries
 from undertow.types import i64
 
 __all__ = [
@@ -357,3 +358,6 @@ def tril(x: Any, /, k: int = 0) -> Any:
 def triu(x: Any, /, k: int = 0) -> Any:
     """The elements from the diagonal (the k-th above the main one) on; 0 below it."""
     return _triangle(x, k, plain.greater_equal)
+
+
+boundaries(globals(), __all__)

@@ -22,6 +22,7 @@ from undertow.frontend.values.operands import (
     type_of,
 )
 from undertow.frontend.values.traced import IndexedArray, context, emit
+from undertow.tracebacks import boundaries
 from undertow.types import DType, dtype_of, f64, i64
 
 __all__ = [
@@ -103,10 +104,11 @@ def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: bo
     first, last = numbers(start, stop)
     wanted = result_dtype(dtype, type_of(first).dtype)
     wanted = wanted if wanted.kind == "float" else f64
-    part = np.linspace(0, 1, count, endpoint=endpoint, dtype=wanted.numpy)
-    # Both weights, so that the last one is stop exactly.
-    from_first = plain.multiply(convert(first, wanted), 1 - part)
-    return plain.add(from_first, plain.multiply(convert(last, wanted), part))
+    first, last = convert(first, wanted), convert(last, wanted)
+    step = plain.divide(plain.subtract(last, first), max(count - bool(endpoint), 1))
+    places = np.arange(count)
+    between = plain.add(plain.multiply(places.astype(wanted.numpy), step), first)  # as NumPy, to the bit
+    return plain.where(places == count - 1, last, between) if endpoint and count > 1 else between
 
 
 def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> Any:
@@ -172,3 +174,6 @@ def random_uniform(key: Any, /, shape: Any = (), dtype: Any = None) -> Any:
 def random_normal(key: Any, /, shape: Any = (), dtype: Any = None) -> Any:
     """Random floats, normally distributed with mean 0 and deviation 1: a pure function of the key."""
     return _draw("random_normal", key, shape, result_dtype(dtype, f64))
+
+
+boundaries(globals(), __all__)

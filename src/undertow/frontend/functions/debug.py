@@ -10,6 +10,7 @@ from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.operands import as_operand, bools
 from undertow.frontend.values.text import TracedText, escaped, joined
 from undertow.frontend.values.traced import effect
+from undertow.tracebacks import boundaries
 
 __all__ = ["assert_", "print"]
 
@@ -77,3 +78,6 @@ def assert_(condition: Any, message: str = "an assertion failed", /, *values: An
         )
     template = message if values else escaped(message)
     effect("assert", [*bools(condition), *_filled(template, values, "assert_")], template=template)
+
+
+boundaries(globals(), __all__)

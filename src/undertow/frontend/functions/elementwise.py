@@ -15,6 +15,7 @@ from undertow.frontend.functions import plain
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, is_weak, numbers, type_of
 from undertow.frontend.values.traced import Traced, emit, is_traced
+from undertow.tracebacks import boundaries
 from undertow.types import dtype_of
 
 __all__ = ["astype", "clip", "positive", "pow", "round", "stop_gradient"]
@@ -89,3 +90,6 @@ def astype(x: Any, dtype: Any, /) -> Any:
     array([         1,         -1, 2147483647], dtype=int32)
     """
     return convert(as_operand(x), dtype_of(dtype))
+
+
+boundaries(globals(), __all__)

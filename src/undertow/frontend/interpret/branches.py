@@ -59,6 +59,9 @@ _UNROLL_NODES = {ast.For: 100_000, ast.While: 10_000}
 _DONE = object()
 
 
+_SIMPLE = frozenset((ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))  # most statements: without control flow
+
+
 class StatementInterpreter(Statements):
     """Runs every statement."""
 
@@ -89,6 +92,10 @@ class StatementInterpreter(Statements):
     def _run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         while cell is not None and cell is not stop:
             statement = cell.statement
+            if type(statement) in _SIMPLE:
+                yield self.expr(statement, env)
+                cell = cell.next
+                continue
             if isinstance(statement, ast.If):
                 truth = yield self.condition(statement.test, env)
                 if not isinstance(truth, Traced):

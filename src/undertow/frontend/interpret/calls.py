@@ -17,6 +17,7 @@ from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.numpy_calls import on_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.syntax.calling import (
     bind_arguments,
@@ -27,6 +28,7 @@ from undertow.frontend.syntax.calling import (
 )
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.traced import Traced
+from undertow.tracebacks import note_caller
 
 # Methods of lists, dicts and sets that change them.
 _MUTATORS = frozenset((
@@ -110,9 +112,7 @@ class Interpreter(Containers):
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))
         if is_user_code(function):
-            closure = self.ctx.session.closure(function)
-            if closure is not None:
-                return (yield self.invoke(closure, args, kwargs))
+            return (yield self.invoke(self.ctx.session.closure(function), args, kwargs))
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
             raise CaptureError(
@@ -127,6 +127,8 @@ class Interpreter(Containers):
         refuse_text(function, args, kwargs)
         args = [self.ctx.session.seen_inside(value) for value in args]
         kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        if (compute := on_traced(function, args, kwargs)) is not None:
+            return compute(*args, **kwargs)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -151,7 +153,8 @@ class Interpreter(Containers):
     ) -> Work:
         """Capture a plain Python function inline; `result` checks what it returns."""
         refuse_unsupported(closure)
-        values = bind_arguments(closure, args, kwargs, self.ctx.span)
+        caller = self.ctx.span
+        values = bind_arguments(closure, args, kwargs, caller)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
@@ -163,6 +166,10 @@ class Interpreter(Containers):
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
             return (yield self.run_body(closure.node, env))
+        except Exception as fault:
+            if caller is not None and caller.place != closure.span.place:  # else Python's own traceback shows the call
+                note_caller(fault, self.ctx.span, caller)
+            raise
         finally:
             self.depth -= 1
 

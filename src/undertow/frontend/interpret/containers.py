@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.control.state import contents
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
@@ -49,6 +49,8 @@ class Containers(Expressions):
         """`value.name`."""
         if isinstance(value, TracedText):
             raise text_too_early(value)
+        if isinstance(value, Traced) and name == "dtype":
+            return value.dtype.numpy
         try:
             return self.ctx.session.seen(getattr(value, name))
         except AttributeError as fault:
@@ -173,10 +175,7 @@ class Containers(Expressions):
             self.at(target, env)
             self.refuse_outside(target.value, container, env)
             if isinstance(container, np.ndarray):
-                raise CaptureError(
-                    "a graph cannot change an array that was created before the capture",
-                    hint="create a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
-                )
+                raise _array_element(target.value, container, env)
             if not isinstance(container, (Traced, list, dict)):
                 is_variable = read(container) is not container
                 raise CaptureError(
@@ -248,6 +247,20 @@ class Containers(Expressions):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
 
 
+def _array_element(node: ast.expr, array: Any, env: Env) -> CaptureError:
+    """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
+    name = node.id if isinstance(node, ast.Name) else "x"
+    is_local = isinstance(node, ast.Name) and any(node.id in around.local for around in env.outwards())
+    fits = f"ut.arange({len(array)}) == i" if array.ndim == 1 else "mask"
+    return CaptureError(
+        f"an element of the array `{name}` is assigned: arrays of a graph never change"
+        if is_local
+        else "a graph cannot change an array that was created before the capture",
+        hint=f"make a new array: `{name} = ut.where({fits}, v, {name})` has v there; "
+        "ut.stack([a, b, c]) has these elements, ut.scatter_add(x, i, v) adds v at i",
+    )
+
+
 def _static(key: Any, what: str, span: Span) -> Any:
     if isinstance(key, Traced):
         raise CaptureError(
@@ -262,7 +275,7 @@ def _static(key: Any, what: str, span: Span) -> Any:
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays in other libraries
-    **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
+    **dict.fromkeys(("numpy", "cpu", "detach"), _RUN_TIME),
     "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
     "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
 }
@@ -277,8 +290,12 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         else:
             hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
         return CaptureError(
-            f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
+            f"a traced {value.type} has no attribute `{name}`",
+            span,
+            hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
         )
+    if isinstance(fault, UnknownName):
+        return CaptureError(fault.what, span, fault.hint)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")

@@ -47,6 +47,7 @@ class Expressions:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.depth = 0
+        self._spans: dict[tuple[ast.AST, str], Span] = {}  # a loop that is unrolled asks for the same ones
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
         """Evaluate an expression, or run a statement without control flow: its value, or a generator for it."""
@@ -67,8 +68,12 @@ class Expressions:
         return values
 
     def span(self, node: ast.AST, env: Env) -> Span:
-        name = env.closure.name
-        return Span(env.closure.file, node.lineno, node.col_offset + 1, name)  # type: ignore[attr-defined]
+        key = node, env.closure.name
+        span = self._spans.get(key)
+        if span is None:
+            at: Any = node
+            span = self._spans[key] = Span(env.closure.file, at.lineno, at.col_offset + 1, env.closure.name)
+        return span
 
     def at(self, node: ast.AST, env: Env) -> None:
         """Set the current place in the user's source."""
@@ -121,8 +126,12 @@ class Expressions:
         env.vars[name] = value
 
     def binary(self, node: ast.BinOp, env: Env) -> Work:
-        left = yield self.expr(node.left, env)
-        right = yield self.expr(node.right, env)
+        left = self.expr(node.left, env)
+        if type(left) is GeneratorType:  # names and constants are there at once
+            left = yield left
+        right = self.expr(node.right, env)
+        if type(right) is GeneratorType:
+            right = yield right
         self.at(node, env)
         if isinstance(node.op, ast.Mult):
             _refuse_repetition(left, right)

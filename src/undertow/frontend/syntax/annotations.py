@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import check_range, describe, leaf_type
@@ -84,9 +85,9 @@ def _hints(note: type) -> dict[str, Any]:
     try:
         return typing.get_type_hints(note)
     except Exception as fault:
+        why, hint = reason(fault, "names in them must be globals of the file that defines the class")
         raise CaptureError(
-            f"the annotations of the class `{note.__name__}` cannot be evaluated: {fault}",
-            hint="names in them must be globals of the file that defines the class",
+            f"the annotations of the class `{note.__name__}` cannot be evaluated: {why}", hint=hint
         ) from None
 
 
@@ -108,6 +109,8 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
         if isinstance(value, int) and wanted.dtype.kind == "int":
             check_range(value, wanted.dtype, what, span)
         value = _number(value, wanted, what, span)
+    elif not isinstance(value, Traced):
+        value = constant(value)  # of one of our dtypes: f16 is f32, i8 is i32
     found = leaf_type(value)
     fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
     fits |= isinstance(value, Traced) and value.is_weak and weak_kind(found.dtype.kind, wanted.dtype) == wanted.dtype

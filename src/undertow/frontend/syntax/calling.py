@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
-import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
-from undertow.errors import PACKAGE, CaptureError, Span
+from undertow.errors import CaptureError, Span
 from undertow.frontend.syntax.queries import syntax_name
-from undertow.frontend.syntax.source import Closure, closure_of
+from undertow.frontend.syntax.source import Closure
+from undertow.tracebacks import is_library_file
 
 
 def refuse_unsupported(closure: Closure) -> None:
@@ -93,28 +91,16 @@ def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONA
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
-_LIBRARY_PATHS = tuple(
-    {os.path.realpath(sysconfig.get_path(key)) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
-@functools.lru_cache(maxsize=4096)
-def is_library_file(filename: str) -> bool:
-    path = os.path.realpath(filename)
-    return path.startswith(_LIBRARY_PATHS) or path.startswith(PACKAGE)
-
-
 def is_user_code(function: Any) -> bool:
     """Is it the user's own Python function, not one of the standard library, an installed package or Undertow?"""
-    if not isinstance(function, FunctionType) or function.__module__ in sys.stdlib_module_names:
+    if not isinstance(function, FunctionType):
         return False
-    generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    return not function.__code__.co_flags & generator and not is_library_file(function.__code__.co_filename)
-
-
-def library_closure(function: FunctionType) -> Closure | None:
-    """The closure of a user's function, or None if it has no source and must run as it is."""
-    try:
-        return closure_of(function)
-    except CaptureError:
-        return None
+    code, module = function.__code__, function.__globals__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    file = code.co_filename
+    if file.startswith("<"):  # made by exec: it belongs to the module that did that
+        if str(module.get("__name__")).split(".")[0] in sys.stdlib_module_names:
+            return False
+        file = module.get("__file__") or file
+    return not is_library_file(file)

@@ -18,8 +18,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
-from undertow.frontend.syntax.calling import library_closure
-from undertow.frontend.syntax.source import Closure, births
+from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import (
     Arguments,
@@ -30,6 +29,7 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.returned import refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
@@ -58,15 +58,15 @@ class CaptureSession(Scope):
         self.graphs: dict[str, FunctionGraph] = {}  # loops, maps and finished functions
         self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
-        self._closures: dict[Any, Closure | None] = {}
+        self._closures: dict[FunctionType, Closure] = {}
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
         return self._names.fresh(name)
 
-    def closure(self, function: FunctionType) -> Closure | None:
+    def closure(self, function: FunctionType) -> Closure:
         if function not in self._closures:
-            self._closures[function] = library_closure(function)
+            self._closures[function] = closure_of(function)
         return self._closures[function]
 
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -276,6 +276,7 @@ class CaptureSession(Scope):
                 self.ctx.span = definition.closure.span
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
+        refuse_unreturnable(leaves, structure)
         ports: list[Port] = []
         types: list[Type] = []
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):
@@ -305,12 +306,24 @@ def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) 
     )
 
 
+def _holds_function(structure: tree.Structure) -> bool:
+    return any(token[0] == "static" and callable(token[1].value) for token in structure)
+
+
 def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
     """The error of a recursion with arguments of a new type at each call: it names the argument and its types."""
     shown: list[list[str]] = []
     for call in calls[:4]:
         rest = iter(call.types)
         shown.append([tree.show(s, [next(rest) for token in s if token == tree.LEAF]) for s in call.structures])
+    for number, parameter in enumerate(calls[0].parameters):
+        held = [call.structures[number] for call in calls]
+        if len(set(held)) == len(held) and any(map(_holds_function, held)):
+            return CaptureError(
+                f"argument `{parameter}` of `{name}` is a new function at each call, which refers to the one before",
+                hint="the functions of a graph are known when it is captured: pass what they would remember "
+                "as numbers or arrays, such as an accumulator, or return it and compute on the way back",
+            )
     columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
     parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
     while len(types) > 2 and sum(map(len, types)) > 80:

@@ -5,6 +5,7 @@ Arguments are bound to parameters, checked against annotations and taken apart i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -14,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
+from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
@@ -46,6 +48,7 @@ class Definition:
             raise _not_a_function(function)
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
+        self._located = _kept(function)
         self._notes: dict[str, Annotation | None] = {}
         # Functions derived from this one, such as its gradient, by its options: `ut.grad(f)` is made once.
         self.derived: dict[Any, Any] = {}
@@ -54,7 +57,7 @@ class Definition:
     def closure(self) -> Closure:
         if self._closure is None:
             assert isinstance(self.function, FunctionType)
-            self._closure = closure_of(self.function)
+            self._closure = closure_of(self.function, self._located)
         return self._closure
 
     @property
@@ -94,6 +97,14 @@ class Definition:
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""
         return None
+
+
+def _kept(function: FunctionType | Closure) -> Located | None:
+    """Where a function is defined whose text is in memory alone, and may be forgotten before the first call."""
+    if isinstance(function, FunctionType) and is_in_memory(function):
+        with contextlib.suppress(CaptureError):  # raised by the first call
+            return locate(function)
+    return None
 
 
 def _not_a_function(decorated: Any) -> CaptureError:
@@ -184,6 +195,8 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
                 span,
                 hint=_how_to_structure(value, note),
             )
+        if current is None:
+            _refuse_hidden_arrays(structure, called, span)
         wanted = note.types if note is not None else (None,) * len(held)
         if current is not None and current.builder is not None:
             held = [current.session.bound(leaf) for leaf in held]
@@ -216,12 +229,50 @@ def how_to_return(value: Any, note: Annotation) -> str:
     return "return the annotated type, or change the annotation"
 
 
+_NOT_NUMBERS = {
+    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
+}  # fmt: skip
+
+
+def _is_array_like(value: Any) -> bool:
+    """Does it hold numbers that may change, in a class of another library or of Python's?"""
+    return not isinstance(value, (type, bytes)) and (
+        isinstance(value, (np.ndarray, bytearray, memoryview))
+        or any(hasattr(type(value), name) for name in ("__array__", "__array_interface__", "__dlpack__"))
+        or type(value).__module__ == "array"
+    )
+
+
+def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | None) -> None:
+    """Refuse arrays that would be constants of the program: they have contents, which may change between calls."""
+    for token in structure:
+        value = token[1].value if token[0] == "static" else None
+        if isinstance(value, np.ndarray):
+            raise TypeMismatch(
+                f"{called} is an array of {_NOT_NUMBERS.get(value.dtype.kind, 'strings')}, which graphs cannot hold",
+                span,
+                hint="pass an array of bool, i32, i64, f32 or f64; constants, such as names, may come in a tuple",
+            )
+        if _is_array_like(value) and not hasattr(type(value), "__undertow_read__"):
+            raise TypeMismatch(
+                f"{called} is {_a(type(value).__name__)}, not an array of NumPy's",
+                span,
+                hint="pass an array: np.asarray(x)",
+            )
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 def _how_to_structure(value: Any, note: Annotation) -> str:
     """The hint for an argument of the wrong structure."""
     if _is_list_for_array(value, note):
         return "convert it to an array with ut.stack, or change the annotation"
     if value is None or isinstance(value, (str, bytes)):
         return "pass a number or an array" if note.structure == (tree.LEAF,) else "pass values of that structure"
+    if _is_array_like(value) and not isinstance(value, np.ndarray):
+        return "pass an array: np.asarray(x)"
     if isinstance(value, np.ndarray) or (note.structure == (tree.LEAF,) and not isinstance(value, (tuple, list, dict))):
         return "use numbers and arrays of bool, i32, i64, f32 or f64"
     return "pass the same structure, or change the annotation"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import CaptureError, InternalError, Span, UndertowError
 from undertow.frontend.control.body import Shared, graph_map
 from undertow.frontend.control.restart import StartOver, until_fixpoint
@@ -21,6 +23,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
+from undertow.tracebacks import callers_of, user_frames
 from undertow.types import Type
 
 # The names of our classes in Python's own messages, and the user's words for them.
@@ -44,6 +47,7 @@ class Captured:
     needs_seed: bool
     variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
     written: frozenset[str] = frozenset()
+    has_effect: bool = False  # does it print, assert or assign?
     most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
 
 
@@ -63,7 +67,8 @@ def _attempt(
     session.fresh_name("main")
     leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(main.types, arguments.names, strict=True)]
     ctx.builder, ctx.span = builder, definition.closure.span
-    with capturing(ctx):
+    # What NumPy computes with constants is part of the program: IEEE floats, and no warnings.
+    with capturing(ctx), np.errstate(all="ignore"):
         try:
             value = drive(write(session, leaves))
             results, structure = tree.flatten(value, is_traced)
@@ -76,7 +81,7 @@ def _attempt(
                 raise
             raise InternalError(f"nobody was told the {restart}", ctx.span) from restart
         except (Exception, SystemExit) as fault:
-            raise raised_by_python(fault, ctx.span) from fault
+            raise raised_by_python(fault, ctx.span) from None
     if builder.effect is not None:
         ports.append(builder.use(builder.effect))
     library = library_of(builder.finish(ports), session.graphs)
@@ -84,17 +89,24 @@ def _attempt(
     variables = {name: variable for variable, name in session.variables.items()}
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
-    return Captured(library, main.types, arguments.structures, structure, len(results), needs_seed, variables, assigned)
+    return Captured(
+        library, main.types, arguments.structures, structure, len(results), needs_seed, variables, assigned,
+        has_effect=builder.effect is not None,
+    )  # fmt: skip
 
 
 def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
-    """The error of a line that raised an exception while it was captured."""
+    """The error of a line that raised an exception while it was captured, or of the user's Python that it ran."""
+    inside = user_frames(fault.__traceback__)
+    lines = [*inside[::-1], *([] if span is None else [span])]
     said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
-    return CaptureError(
+    error = CaptureError(
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
-        span,
+        lines[0] if lines else None,
         hint="the line runs as plain Python during capture",
     )
+    error.callers = [*lines[1:], *callers_of(fault)]
+    return error
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:

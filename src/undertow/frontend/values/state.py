@@ -20,6 +20,7 @@ from undertow.frontend.values.traced import Context, Traced, constant, context, 
 from undertow.ir.graph import Attrs
 from undertow.ops.op import find
 from undertow.ops.state import Own
+from undertow.tracebacks import guarded
 from undertow.types import Shape, Type, dtype_of, type_of
 
 _Class = TypeVar("_Class")
@@ -50,6 +51,7 @@ def acts_as_its_value(variable: type[_Class]) -> type[_Class]:
 
 
 @acts_as_its_value
+@guarded
 class Variable:
     """A mutable value. `shape=(None,)` lets a dimension change.
 

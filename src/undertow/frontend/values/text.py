@@ -5,7 +5,7 @@ They can be printed, joined, returned, and be the message of an `assert`. What n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from string import Formatter
 from typing import Any
 
@@ -85,8 +85,7 @@ def text_of(value: Any, spec: str = "", conversion: str = "") -> str | TracedTex
     if not spec and conversion in ("", "s", "r") and type(value) in (list, tuple, dict):
         return _text_of_container(value)
     if conversion:
-        convert: Callable[[Any], str] = {"s": str, "r": repr, "a": ascii}[conversion]
-        value = convert(value)
+        value = str(value) if conversion == "s" else repr(value) if conversion == "r" else ascii(value)
     return format(value, spec)
 
 
