@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
@@ -102,7 +103,12 @@ class Definition:
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         """Write the body of a call; `check` converts what it returns."""
-        return session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False)
+        try:
+            return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
+        except Halted:
+            raise CaptureError(
+                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+            ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""

@@ -125,8 +125,18 @@ class Traced:
     def T(self) -> Any:
         return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
-    def __repr__(self) -> str:
+    def __undertow_repr__(self) -> str:
+        """For our own messages."""
         return f"<traced {self.type}>"
+
+    def __repr__(self) -> str:
+        current = _CONTEXT.get()
+        if current is not None and current.builder is not None and not current.is_plain_python:
+            raise self._unknown(
+                f"the text of a traced {self.type} is known only at run time",
+                'print it with print(x), or with an f-string: print(f"x is {x}")',
+            )
+        return self.__undertow_repr__()
 
     # -- what Python cannot do with it ---------------------------------------------------------------------
 
