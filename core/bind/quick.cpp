@@ -591,12 +591,12 @@ void bind_quick(nb::module_& module) {
       .def(
           "__init__",
           [](RunOptions* self, int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite,
-             bool goes_deep, int64_t threads) {
-            new (self)
-                RunOptions{1, frames, max_depth, memory, timeout, check_finite, false, threads, false, goes_deep};
+             bool shows_progress, bool goes_deep, int64_t threads) {
+            new (self) RunOptions{1,     frames,  max_depth, memory,    timeout,       check_finite,
+                                  false, threads, false,     goes_deep, shows_progress};
           },
           nb::arg("frames"), nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
-          nb::arg("goes_deep"), nb::arg("threads"));
+          nb::arg("shows_progress"), nb::arg("goes_deep"), nb::arg("threads"));
   nb::class_<Direct>(module, "Direct", "A program that runs without Python.", nb::type_slots(direct_slots))
       .def(nb::init<nb::object, nb::object, int64_t, nb::tuple, nb::object>(), nb::arg("owner"), nb::arg("plan"),
            nb::arg("width"), nb::arg("structure"), nb::arg("build"))

@@ -194,6 +194,7 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool = False,
         goes_deep: bool = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
@@ -221,6 +222,7 @@ class RunOptions:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool,
         goes_deep: bool,
         threads: int,
     ) -> None: ...
@@ -303,6 +305,7 @@ class Templates:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool = False,
     ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 

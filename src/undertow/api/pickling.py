@@ -10,7 +10,7 @@ import linecache
 import pickle
 import sys
 from collections.abc import Callable
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import CaptureError, UndertowError
@@ -84,11 +84,10 @@ def _named(module: str, name: str) -> Any:
 
 def _is_cloudpickle() -> bool:
     """Is it cloudpickle that asks, or a copy of it in another package? The C pickler has no frames of its own."""
-    frame = sys._getframe()
-    while (frame is not None and frame.f_code.co_filename == __file__) or frame.f_code.co_name == "__reduce_ex__":
-        assert frame.f_back is not None
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and (frame.f_globals is globals() or frame.f_code.co_name == "__reduce_ex__"):
         frame = frame.f_back
-    return "cloudpickle" in str(frame.f_globals.get("__name__"))
+    return frame is not None and "cloudpickle" in str(frame.f_globals.get("__name__"))
 
 
 def _text(python: FunctionType) -> str:

@@ -108,6 +108,7 @@ class Options:
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
+    progress: bool = True  # show how far a run of more than two seconds has come, in terminals and notebooks
 
     def seconds_left(self) -> float:
         """How long a run may take that begins now."""
@@ -122,7 +123,7 @@ class Options:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, allowed.checked(name, value))
-        for name in ("check_finite", "timed"):
+        for name in ("check_finite", "timed", "progress"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
             object.__setattr__(self, name, bool(chosen))
@@ -184,6 +185,27 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
         ("seconds", f"{stats.seconds:.3f}"),
     ]
     return [row for row in rows if row[0] != "waves" or stats.waves]
+
+
+def sum_stats(parts: Sequence[Stats]) -> Stats:
+    """The counts of several runs together: sums, and the largest of what is counted at one time."""
+    total = Stats(parts[0].engine if parts else "")
+    for part in parts:
+        total.firings += part.firings
+        total.dead_firings += part.dead_firings
+        total.activations += part.activations
+        total.mean_width = (total.mean_width * total.waves + part.mean_width * part.waves) / max(
+            total.waves + part.waves, 1
+        )
+        total.waves += part.waves
+        total.seconds += part.seconds
+        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth"):
+            setattr(total, name, max(getattr(total, name), getattr(part, name)))
+        for name, count in part.per_node.items():
+            total.per_node[name] = total.per_node.get(name, 0) + count
+        for name, seconds in part.step_seconds.items():
+            total.step_seconds[name] = total.step_seconds.get(name, 0.0) + seconds
+    return total
 
 
 class LateStats(Stats):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from undertow.errors import CaptureError
-from undertow.frontend.interpret.builtins import PYTHON
+from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
@@ -48,6 +48,7 @@ from undertow.tracebacks import is_library_file, note_caller
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+_SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
 _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
@@ -234,6 +235,9 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
+        if (text := method_of_text(function, args, kwargs)) is not None:
+            return text
+        refuse_text(function, args, kwargs)
         self._check_native(function, args, kwargs)
         if calls_back(function):
             args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]
@@ -307,13 +311,19 @@ class Interpreter(Containers):
         return ast.unparse(node.args[0]) if node.args else ""
 
     def invoke(
-        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+        is_inline: bool = True,
     ) -> Work:
-        """Capture a plain Python function inline; `result` checks what it returns."""
+        """Capture a plain Python function inline, or as a graph of its own; `result` checks what it returns."""
         refuse_unsupported(closure)
         caller = self.ctx.span
         values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
-        env = Env(closure, closure.local, closure.env, values, result=result)
+        called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(

@@ -1,4 +1,4 @@
-"""Closures: a function's syntax tree, with the values of its free names; and the variables of its activations."""
+"""Closures: the syntax tree of a Python function with the values of its free names; the variables of activations."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class Env:
     is_comprehension: bool = False
     born: int = field(default_factory=births.__next__)
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
+    called_at: Span | None = None  # if it is a helper that is captured inline
 
     def outwards(self) -> Iterator[Env]:
         """This activation, then the enclosing ones."""
