@@ -312,7 +312,9 @@ def _array(x):
     return x * np.linalg.norm(np.array([RATE, 1.0]))
 
 
-@pytest.mark.parametrize("body", [_unroll, _shape, _key, _structure, _index, _in, _hash, _native, _method, _array])
+@pytest.mark.parametrize(
+    "body", [_unroll, _shape, _key, _text, _structure, _index, _in, _hash, _native, _method, _array]
+)
 def test_a_value_that_must_be_known_becomes_a_guard(body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     f = ut.function(body)
     for rate in (2.0, 4.0, 0.5, 4.0):
@@ -765,6 +767,119 @@ def test_recursion_over_a_tree_of_objects() -> None:
     assert captures(total) == 1
     assert total(Node(1.0, Node(2.0)), 2.0) == 6.0
     assert captures(total) == 2
+
+
+class Vector:
+    """A class with operators, which read the object as methods do."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = list(parts)
+
+    def __add__(self, other: Any) -> Any:
+        return Vector(*[a + b for a, b in zip(self.parts, other.parts, strict=True)])
+
+    def __mul__(self, factor: Any) -> Any:
+        return Vector(*[part * factor for part in self.parts])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1.0
+
+    def __getitem__(self, k: int) -> Any:
+        return self.parts[k]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Any:
+        return iter(self.parts)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.parts
+
+    def __lt__(self, other: Any) -> Any:
+        return self.parts[0] < other.parts[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vector) and self.parts == other.parts
+
+    __hash__ = object.__hash__
+
+
+def test_operators_of_a_class() -> None:
+    @ut.function
+    def f(v, w, x):
+        total = (2.0 * v + w * x + -v)[1] * len(v)
+        for part in v:
+            total = total + part
+        return total + 1.0 if v < w else total
+
+    a, b = Vector(1.0, 2.0), Vector(3.0, 4.0)
+    agree(f, a, b, 2.0)
+    agree(f, b, a, 3.0)
+    a.parts[1] = 7.0
+    agree(f, a, b, 2.0)
+    assert captures(f) == 1
+
+    @ut.function
+    def g(v, w, x):
+        return x if v == w or v != w and 7.0 in w else -x
+
+    for v, w in ((a, b), (b, b), (b, a), (Vector(1.0), Vector(1.0))):
+        agree(g, v, w, 2.0)
+
+
+def test_code_that_runs_as_it_is_sees_the_values_of_the_call() -> None:
+    class Items:
+        def __init__(self) -> None:
+            self.scale = 2.0
+
+        def __iter__(self):
+            yield self.scale
+            yield self.scale * RATE
+
+    items = Items()
+
+    @ut.function
+    def f(x):
+        for item in items:
+            x = x + item
+        return x
+
+    agree(f, 1.0)
+    items.scale = 5.0
+    agree(f, 1.0)
+
+
+def test_callbacks_read_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scaled(x):
+        return x * RATE
+
+    @ut.function
+    def f(x):
+        total = functools.reduce(lambda a, b: scaled(a) + b, [x, 2.0 * x])
+        for part in map(scaled, [x, x]):
+            total = total + part
+        return total
+
+    assert through(f, {"RATE": [0.25, 4.0]}, monkeypatch, 3.0) == 1
+
+
+def test_objects_made_in_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Scaled:
+        offset = 1.0
+
+        def __init__(self, x) -> None:
+            self.x = x * RATE + self.offset
+
+    @ut.function
+    def f(x):
+        return Scaled(x).x
+
+    assert through(f, {"RATE": [0.25, 4.0]}, monkeypatch, 3.0) == 1
+    Scaled.offset = 5.0
+    agree(f, 3.0)
 
 
 def test_defaults_of_helpers() -> None:
