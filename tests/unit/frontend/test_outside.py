@@ -824,7 +824,7 @@ def test_operators_of_a_class() -> None:
 
     @ut.function
     def g(v, w, x):
-        return x if v == w or v != w and 7.0 in w else -x
+        return x if v == w or (v != w and 7.0 in w) else -x
 
     for v, w in ((a, b), (b, b), (b, a), (Vector(1.0), Vector(1.0))):
         agree(g, v, w, 2.0)

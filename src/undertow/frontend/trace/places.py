@@ -88,7 +88,7 @@ class Place:
 class Getter:
     """An attribute that a function of the user's computes: a property. The interpreter captures the call."""
 
-    function: FunctionType
+    function: Any
     args: tuple[Any, ...]
 
 
@@ -317,15 +317,15 @@ class Places:
     def _of_object(self, value: Any, name: str, place: Place | None, owner: type, found: Any, is_own: bool) -> Any:
         """An attribute that the class of an object defines, too."""
         kind = type(value)
-        if isinstance(found, property) and is_user_code(found.fget):
+        if isinstance(found, property) and _is_captured(found.fget):
             self._guard_class(kind, name)
-            return Getter(found.fget, (value,))  # type: ignore[arg-type]
+            return Getter(found.fget, (value,))
         if not is_own:
             if isinstance(found, functools.cached_property) and is_user_code(found.func):
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))  # type: ignore[arg-type]
+                return Getter(found.func, (value,))
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -371,9 +371,9 @@ class Places:
             found = vars(owner)[name]
             if not is_user_class(owner):
                 break
-            if isinstance(found, property) and is_user_code(found.fget):
+            if isinstance(found, property) and _is_captured(found.fget):
                 self._guard_class(owner, name)
-                return Getter(found.fget, (value.__self__,))  # type: ignore[arg-type]
+                return Getter(found.fget, (value.__self__,))
             taken = self._guard_class(owner, name)
             is_data = not hasattr(type(found), "__get__")
             return taken if is_data else getattr(value, name)
@@ -465,6 +465,11 @@ class Places:
     def params(self) -> set[int]:
         """All parameters of main that were made for hidden arguments."""
         return {port.node for port in self._hidden}
+
+
+def _is_captured(function: Any) -> bool:
+    """Would the interpreter capture a call of it?"""
+    return is_user_code(function) or hasattr(function, "__undertow_definition__")
 
 
 def _is_pure(op: str) -> bool:
