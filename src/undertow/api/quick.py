@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def _parts(item: object) -> tuple[object, list[Any]] | type | None:
         return kind, [getattr(item, name) for name in names]
     if hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
         return item.__undertow_parts__()  # type: ignore[attr-defined, no-any-return]
+    if kind is SimpleNamespace:
+        return tree.children(item)
     return kind if is_read_by_attributes(kind) else None
 
 

@@ -900,6 +900,82 @@ def test_defaults_of_helpers() -> None:
     agree(f, 3.0)
 
 
+# -- gradients ---------------------------------------------------------------------------------------------
+
+
+class Line:
+    def __init__(self) -> None:
+        self.w, self.b = 0.0, np.float32(0.0)
+        self.steps = 0
+        self.name = "line"
+        self.layers = [np.ones(2), {"scale": 2.0, "count": 3}]
+        self.unused = np.zeros(3)
+        self.inner: Any = None
+
+    @ut.function
+    def loss(self, x, y):
+        extra = 0.0 if self.inner is None else self.inner.w * 5.0
+        return ut.mean((self.w * x + self.b - y) ** 2) + ut.sum(self.layers[0] ** 2) * self.layers[1]["scale"] + extra
+
+
+def test_gradients_of_an_object() -> None:
+    line = Line()
+    line.inner = Line()
+    x = np.linspace(-1, 1, 20)
+    found = ut.grad(Line.loss)(line, x, 3.0 * x + 2.0)
+    assert list(vars(found)) == ["w", "b", "layers", "unused", "inner"]
+    assert found.w == pytest.approx(-6.0 * np.mean(x * x))
+    assert found.b.dtype == np.float32
+    np.testing.assert_allclose(found.layers[0], [4.0, 4.0])
+    assert found.layers[1] == {"scale": 2.0, "count": None}
+    np.testing.assert_array_equal(found.unused, np.zeros(3))
+    assert found.inner.w == 5.0
+
+
+def test_an_object_learns_by_its_gradient() -> None:
+    line = Line()
+    x = np.linspace(-1, 1, 20)
+    step = ut.value_and_grad(Line.loss)
+    for _ in range(60):
+        value, gradient = step(line, x, 3.0 * x + 2.0)
+        line.w -= 0.5 * gradient.w
+        line.b -= np.float32(0.5) * gradient.b
+        line.layers[0] -= 0.1 * gradient.layers[0]
+        line.steps += 1
+    assert value < 1e-4
+    assert abs(line.w - 3.0) < 1e-3
+    assert captures(step) == 2  # w was a Python float before the first step
+
+
+def test_a_python_float_keeps_taking_dtypes_under_a_gradient() -> None:
+    line = Line()
+    line.w = 2.0
+    x = np.ones(3, np.float32)
+    found = ut.grad(lambda line, x: ut.sum(x * line.w))
+    assert found(line, x).w == 3.0
+    assert ut.grad(lambda line, x: ut.sum(x * line.w), argnums=1)(line, x).dtype == np.float32
+
+
+def test_gradients_of_a_list_of_objects() -> None:
+    a, b = Line(), Line()
+    a.w, b.w = 2.0, 3.0
+    found = ut.grad(lambda pair, x: pair[0].w * pair[1].w * pair[2] * x)([a, b, 5.0], 7.0)
+    assert (found[0].w, found[1].w, found[2]) == (105.0, 70.0, 42.0)
+
+
+def test_gradients_of_arrays_outside_see_their_contents() -> None:
+    w = np.ones(2)
+
+    @ut.function
+    def f(x):
+        return ut.sum(w * w * x)
+
+    gradient = ut.grad(f, variables=[w])
+    for value in (1.0, 5.0):
+        w[:] = value
+        np.testing.assert_array_equal(gradient(2.0)[0], 4.0 * w)
+
+
 # -- clear, save -------------------------------------------------------------------------------------------
 
 

@@ -57,7 +57,7 @@ _NAMES = {
 }  # fmt: skip
 _UNARIES = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 _COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-NAMES: dict[Any, str] = {**_NAMES, **_UNARIES, **_COMPARISONS}  # type: ignore[dict-item]
+NAMES: dict[Any, str] = {**_NAMES, **_UNARIES, **_COMPARISONS}
 # Comparisons with the operands the other way round.
 SWAPPED = {
     "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__",
