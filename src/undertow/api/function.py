@@ -314,7 +314,10 @@ class Function:
             return self
         bound = Function.__new__(Function)  # without __init__: methods are bound at each call
         bound.__dict__.update(self.__dict__)
+        bound.__undertow_definition__ = self.__undertow_definition__
         bound.__undertow_bound__ = (instance, *self.__undertow_bound__)
+        bound.__undertow_programs__ = self.__undertow_programs__
+        bound.__undertow_origin__ = None
         return bound
 
     def __repr__(self) -> str:
