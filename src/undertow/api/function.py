@@ -473,12 +473,12 @@ class Function:
         stats: list[Stats] = []
         for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
             arguments, mapped = self._map_arguments(group)
-            program, inputs = self.__undertow_program__(arguments, mapped)
+            program, values = self.__undertow_program__(arguments, mapped)
             if program.captured.written or program.captured.has_effect:
                 ragged.span = span
                 ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
                 raise ragged
-            found, counted = program.run(inputs, chosen.for_part(number))
+            found, counted = program.run(values, chosen.for_part(number))
             leaves, structure = tree.flatten(found)
             for k, index in enumerate(indices):
                 results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
