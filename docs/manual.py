@@ -43,6 +43,7 @@ _TITLES = {
     "undertow.api.load": "Loading",
     "undertow.types": "Types",
     "undertow.frontend.control.forms": "Control",
+    "undertow.frontend.values.static": "Constants of a capture",
     "undertow.frontend.functions.elementwise": "Arithmetic",
     "undertow.ops.logic": "Logic",
     "undertow.frontend.functions.reduction": "Reductions",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
@@ -28,6 +28,7 @@ class Span:
     line: int
     column: int = 1
     function: str = ""
+    caller: Span | None = field(default=None, compare=False, repr=False)  # the call of a helper captured inline
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -150,7 +151,17 @@ class UndertowError(Exception):
 
     def _calls(self) -> list[str]:
         """The lines that led there, outermost first."""
-        return fold_calls([Call("", span, span.function) for span in reversed(self.callers)], most_lines=8)
+        return fold_calls([Call("", span, span.function) for span in reversed(self._callers())], most_lines=8)
+
+    def _callers(self) -> list[Span]:
+        """Those that were noted during capture, else those that the span itself knows; innermost first."""
+        spans = list(self.callers)
+        at = None if spans else self.span
+        while at is not None and (caller := at.caller) is not None:
+            if (caller.file, caller.line) != (at.file, at.line):  # not a lambda in a line that is shown anyway
+                spans.append(caller)
+            at = caller
+        return spans
 
 
 class UnknownName(UndertowError, AttributeError):
@@ -196,6 +207,11 @@ class RunError(UndertowError):
 
     def _details(self) -> list[str]:
         return ["tag traceback (outermost call first):", *fold_calls(self.calls)] if self.calls else []
+
+    def _callers(self) -> list[Span]:
+        """Those that the last call of the tag traceback does not show already."""
+        last = self.calls[-1].span if self.calls else None
+        return [span for span in super()._callers() if last is None or span.place != last.place]
 
 
 class Fault(RunError):

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow import engines
 from undertow.engines.contract import Engine, Options, bytes_of
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
@@ -31,7 +32,7 @@ from undertow.frontend.values.random import STREAM, Stream, folded
 from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
-DEFAULT_ENGINE = "waves"
+DEFAULT_ENGINE = engines.DEFAULT
 PYTHON = "python"  # no engine: the undecorated function runs, see `api/plain.py`
 _ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
@@ -174,6 +175,7 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     check_finite    make a float result with nan or inf an error
     trace           a file to write every event of the run to, as JSON lines; or a list to append them to
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does
+    progress        show how far a run of more than two seconds has come, in terminals and notebooks
     scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
     schedule_seed   of the random scheduler
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.engines.contract import Options, Result
+from undertow.engines.contract import MAX_DEPTH, Options, Result
 from undertow.errors import (
     Call,
     Calls,
@@ -95,6 +95,10 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
 # --------------------------------------------------------------------------------------------------------------
 # Reasons to stop a run, by their names in the core: error class, message, hint
 
+_ASK = (
+    "is a base case ever reached? If calls are meant to nest so deep, say how deep: f.run(..., max_depth=20_000_000), "
+    "or None for any depth"
+)
 STOPS: dict[str, tuple[type[RunError], str, str]] = {
     "unequal_lanes": (
         Fault,
@@ -116,6 +120,16 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
         "calls nest deeper than max_depth={options.max_depth}",
         "make sure that every path reaches a base case, or raise `max_depth`",
     ),
+    "unasked_depth": (
+        RecursionLimit,
+        "calls nest more than {options.max_depth:,} deep",
+        _ASK,
+    ),
+    "unasked_bytes": (
+        RecursionLimit,
+        "calls nest {1:,} deep, and take {0:,} bytes so far",
+        _ASK,
+    ),
     "memory": (
         FrameLimit,
         "frames and the arrays in them take {0:,} bytes, more than memory={options.memory:,}",
@@ -128,6 +142,8 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
 
 def stopped(why: str, options: Options, *numbers: int) -> RunError:
     """The error to raise for a reason in `STOPS`."""
+    if why == "depth" and options.max_depth == MAX_DEPTH:
+        why = "unasked_bytes" if numbers and numbers[0] else "unasked_depth"
     error, message, hint = STOPS[why]
     what = message.format(*numbers, options=options)
     return Fault(what, hint=hint, kind=ValueError) if error is Fault else error(what, hint=hint)

@@ -194,8 +194,8 @@ ROWS: tuple[Op, ...] = (
         (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
     ),
     binary(
-        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds', NO_GRADIENT,
-        faults=by_negative, takes=None,
+        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds',
+        NO_GRADIENT, faults=by_negative, takes=None,
     ),
     binary(
         "atan2", np.arctan2, FLOATS, "the angle of the point (x, y); operands: y, x",

@@ -234,7 +234,7 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
 
     lanes = Body("map", leaves, names, [type.with_shape(type.shape[1:]) for type in types])
     values = yield write_body(ctx, lanes, contents, length)
-    return tree.unflatten(result, values)
+    return ctx.session.interpreter.owned.own_containers(tree.unflatten(result, values))
 
 
 def common_length(what: str, types: Sequence[Type], span: Span | None = None) -> Any:

@@ -156,7 +156,7 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    if hasattr(function, "__undertow_definition__"):
+    if hasattr(type(function), "__undertow_definition__"):
         return function.map(*arrays)  # type: ignore[attr-defined]
     if not callable(function) or not arrays:
         raise _no_map()

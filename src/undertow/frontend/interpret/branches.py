@@ -21,7 +21,7 @@ import numpy as np
 from undertow.errors import CaptureError, InternalError, UndertowError
 from undertow.frontend.control.merge import by_return, merge
 from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
-from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore, save
+from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.loops import array_loop, for_loop, while_loop
@@ -117,6 +117,7 @@ class StatementInterpreter(Statements):
                     value = yield self.expr(statement.value, env)
                 self.at(statement, env)
                 span = self.ctx.span
+                self.owned.returned(value)
                 return Return(value if env.result is None else env.result(value), span)
             elif isinstance(statement, (ast.Break, ast.Continue)):
                 place = self._leave(Leave(isinstance(statement, ast.Break)), cell, stop)
@@ -173,7 +174,7 @@ class StatementInterpreter(Statements):
         """Run both sides until they stand at the same place: the outcome there, and the place."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
         regions = builder.branch(ctx.session.resolve(pred))
-        before = save(env, builder)
+        before = self.save(env)
         sides: list[Side] = []
         for region, work in zip(regions, (then, other), strict=True):
             (outcome, place), state = yield self.on_side(region, before, work, env)
@@ -285,7 +286,7 @@ class StatementInterpreter(Statements):
                 hint="leave it with `break` or `return`",
             )
         builder = self.ctx.open_builder
-        checkpoint, before = builder.checkpoint(), save(env, builder)
+        checkpoint, before = builder.checkpoint(), self.save(env)
         mark = Mark(node, None, len(builder.nodes))
         # A `break` in its `else` leaves the enclosing loop, to a place further on.
         end = stop if node.orelse else after
@@ -314,7 +315,7 @@ class StatementInterpreter(Statements):
         node = mark.node
         if isinstance(node, ast.While):
             builder = self.ctx.open_builder
-            checkpoint, before = builder.checkpoint(), save(env, builder)
+            checkpoint, before = builder.checkpoint(), self.save(env)
             truth = yield self.condition(node.test, env)
             if isinstance(truth, Traced):
                 # The test belongs in the loop's own graph: forget what it wrote here.
@@ -341,6 +342,7 @@ class StatementInterpreter(Statements):
     def go_back(self, checkpoint: Checkpoint, state: State, env: Env) -> None:
         """Undo what was written and assigned since then."""
         builder = self.ctx.open_builder
+        self.owned.check_return(state, self.ctx.span)
         builder.rollback(checkpoint)
         self.ctx.session.forget_hidden(builder)
         restore(state, env, builder)
@@ -358,7 +360,7 @@ class StatementInterpreter(Statements):
             if not getattr(manager, "__undertow_capture__", False):
                 if hasattr(manager, "close"):
                     manager.close()
-                is_subgraph = hasattr(manager, "__undertow_definition__")
+                is_subgraph = hasattr(type(manager), "__undertow_definition__")
                 hint = HINTS["SubGraph" if is_subgraph else "With"]
                 raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
             managers.append(manager)

@@ -18,6 +18,7 @@ from undertow.frontend.interpret.kinds import KINDS
 from undertow.frontend.interpret.operators import are_constants
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
+from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.operands import as_operand, static_int, type_of
 from undertow.frontend.values.text import TracedText, escaped, formatted, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Traced, effect, emit, is_traced, read
@@ -286,6 +287,45 @@ def _construct(kind: type[Exception]) -> Any:
     return lambda interp, args, kwargs, env: kind(*args, **kwargs)
 
 
+def _is_traced_object(args: Sequence[Any]) -> bool:
+    return bool(args) and isinstance(args[0], (Traced, TracedText))
+
+
+def _getattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if _is_traced_object(args):
+        return (yield KINDS[getattr](interp, args, kwargs, env))
+    if len(args) not in (2, 3) or kwargs or not isinstance(args[1], str):
+        return interp.call_native(getattr, args, kwargs)
+    session = interp.ctx.session
+    try:
+        held = session.attribute(*args[:2])
+    except AttributeError:
+        if len(args) == 3:
+            return args[2]
+        raise
+    if isinstance(held, Getter):
+        held = yield interp.call(held.function, held.args, {}, env)
+    return session.seen(held)
+
+
+def _hasattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> bool:
+    if _is_traced_object(args):
+        return bool(KINDS[hasattr](interp, args, kwargs, env))
+    if len(args) != 2 or kwargs or not isinstance(args[1], str):
+        return bool(interp.call_native(hasattr, args, kwargs))
+    try:
+        interp.ctx.session.attribute(*args)
+    except AttributeError:
+        return False
+    return True
+
+
+def _vars(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    if len(args) != 1 or kwargs:
+        return interp.call_native(vars, args, kwargs)
+    return interp.ctx.session.attribute(args[0], "__dict__")
+
+
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
     if mod is not None:
         raise CaptureError(
@@ -337,6 +377,9 @@ _TRACED: dict[Any, Callable[..., Any]] = {
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
     **KINDS,
     builtins.print: _print,
+    builtins.getattr: _getattr,
+    builtins.hasattr: _hasattr,
+    builtins.vars: _vars,
     builtins.map: _map,
     builtins.min: _extreme(min, "minimum", functions.less),
     builtins.max: _extreme(max, "maximum", functions.greater),

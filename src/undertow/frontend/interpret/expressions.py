@@ -21,6 +21,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.merge import by_condition, force, merge
+from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
@@ -33,6 +34,7 @@ from undertow.frontend.syntax.source import Env, NoSource, Undefined
 from undertow.frontend.values.leaves import ABSENT
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, read
+from undertow.tracebacks import is_library_file
 from undertow.types import bool_
 
 _LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
@@ -47,7 +49,9 @@ class Expressions:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.depth = 0
-        self._spans: dict[tuple[ast.AST, str], Span] = {}  # a loop that is unrolled asks for the same ones
+        self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
+
+        self.owned = Ownership(ctx)
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
         """Evaluate an expression, or run a statement without control flow: its value, or a generator for it."""
@@ -68,11 +72,12 @@ class Expressions:
         return values
 
     def span(self, node: ast.AST, env: Env) -> Span:
-        key = node, env.closure.name
+        key = node, env.closure.name, id(env.called_at)  # which is in here too, so that no other one has its id
         span = self._spans.get(key)
         if span is None:
             at: Any = node
-            span = self._spans[key] = Span(env.closure.file, at.lineno, at.col_offset + 1, env.closure.name)
+            closure = env.closure
+            span = self._spans[key] = Span(closure.file, at.lineno, at.col_offset + 1, closure.name, env.called_at)
         return span
 
     def at(self, node: ast.AST, env: Env) -> None:
@@ -103,16 +108,18 @@ class Expressions:
                 if around is not env:
                     self.ctx.session.note_reading(around, name, value)
                 return value
-        closure = around.closure
+        closure, session = around.closure, self.ctx.session
         if name in closure.cells:
             try:
-                return closure.cells[name].cell_contents
+                return session.read_cell(closure.cells[name], name)
             except ValueError:
                 return Undefined(
                     f"`{name}` is used before it is assigned", "assign it in the enclosing function before the call"
                 )
+        is_library = is_library_file(closure.file)
         if name in closure.globals:
-            return closure.globals[name]
+            return session.read_global(closure.globals, name, is_library)
+        session.miss_global(closure.globals, name, is_library)
         builtins = closure.globals.get("__builtins__", __builtins__)
         table = builtins if isinstance(builtins, dict) else vars(builtins)
         return table.get(name, MISSING)
@@ -137,7 +144,8 @@ class Expressions:
             _refuse_repetition(left, right)
         if isinstance(node.op, ast.Mod) and isinstance(left, str):
             _refuse_filling(right)
-        return BINARY[type(node.op)](left, right)
+        value = BINARY[type(node.op)](left, right)
+        return self.owned.adopt(value)
 
     def unary(self, node: ast.UnaryOp, env: Env) -> Work:
         if isinstance(node.op, ast.Not):
@@ -160,6 +168,8 @@ class Expressions:
                 return (yield self.choose(result, rest, lambda: False, env))
             right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
+            if isinstance(result, Traced):
+                self.truth(result)  # of an array it has none
             holds = self._compare(node.ops[at], left, right)
             result = holds if result is True else functions.logical_and(result, holds)
             if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
@@ -249,7 +259,7 @@ class Expressions:
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
         regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
-        before = save(scratch, builder)
+        before = self.save(scratch)
         a, after_a = yield self.on_side(regions[0], before, lambda: _or_absent(then), scratch)
         b, after_b = yield self.on_side(regions[1], before, lambda: _or_absent(other), scratch)
         ctx.span = span
@@ -264,11 +274,17 @@ class Expressions:
         builder = self.ctx.open_builder
         outside, builder.region = builder.region, region
         restore(state, env, builder)
+        self.owned.states.append(state)
         try:
             value = yield work()
-            return value, save(env, builder)
+            return value, self.save(env)
         finally:
+            self.owned.states.pop()
             builder.region = outside
+
+    def save(self, env: Env) -> State:
+        """The current state, to which a branch or a loop may return."""
+        return self.owned.mark(save(env, self.ctx.open_builder, self.owned.has))
 
 
 # -- shared by the handlers --------------------------------------------------------------------------------

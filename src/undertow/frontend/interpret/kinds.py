@@ -91,7 +91,7 @@ def _get(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | No
     if len(args) == 3 and isinstance(args[0], Traced) and not hasattr(args[0], args[1]) and not _has(*args[:2]):
         return args[2]
     if len(args) in (2, 3) and isinstance(args[0], (Traced, TracedText)) and isinstance(args[1], str):
-        return interp.attribute_of(args[0], args[1], interp.ctx.span)
+        return interp.attribute_of(args[0], args[1], interp.ctx.span, env)
     return interp.call_native(getattr, args, kwargs)
 
 

@@ -77,7 +77,27 @@ class CaptureSession(Scope):
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         arguments = take_arguments(definition, args, kwargs)
         callee = yield self.specialize(definition, arguments)
+        self._hand_over(callee, arguments)
         return self.write_call(callee, arguments)[0]
+
+    def _take_in(self, function: Specialization, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """The containers of its arguments are copies, which belong to this graph."""
+        for value in (*args, *kwargs.values()):
+            self.interpreter.owned.own_containers(value, function)
+
+    def _hand_over(self, callee: Specialization, arguments: Arguments) -> None:
+        """A call by captured code: the callee must not change what it gets, nor its caller what the callee reads."""
+        owned = self.interpreter.owned
+        if self._open:
+            caller = next(reversed(self._open.values()))
+            if caller.definition.hands_key_on:  # a gradient calls it with the arguments of its own caller
+                caller.changed.update(callee.changed)
+            else:
+                owned.check_arguments(callee, is_called=True)
+        for structure in arguments.structures:
+            for token in structure:
+                if token[0] == "static":
+                    owned.hand(token[1].value, callee.definition.name)
 
     def write_call(
         self, callee: Specialization, arguments: Arguments, tangents: Mapping[int, Any] | None = None
@@ -86,7 +106,7 @@ class CaptureSession(Scope):
         assert callee.results is not None
         effectful = "effect" in callee.hidden or "order" in callee.hidden
         if not callee.results.types and not effectful:
-            return tree.unflatten(callee.results.structure, []), []
+            return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
         inputs = [operand(leaf) for leaf in arguments.leaves]
         controls: tuple[Port, ...] = ()
         for what in list(callee.hidden):
@@ -121,6 +141,7 @@ class CaptureSession(Scope):
         if effectful:
             builder.effect = Port(number, len(types) - 1)
         value = tree.unflatten(callee.results.structure, values[: len(callee.results.types)])
+        self.interpreter.owned.own_containers(value)
         return value, values[len(types) :]
 
     # -- specializations -----------------------------------------------------------------------------------
@@ -211,7 +232,7 @@ class CaptureSession(Scope):
             del self.specializations[count:]
             known = len(function.hidden)
             function.was_called_open = False
-            function.began, function.readings = next(births), {}
+            function.began, function.readings, function.changed = next(births), {}, {}
             context = None if outer is None else outer.context
             builder = Builder(function.name, "function", definition.closure.span, context=context)
             params = zip(function.types, function.arguments.names, strict=True)
@@ -223,11 +244,13 @@ class CaptureSession(Scope):
             self.ctx.builder = builder
             try:
                 args, kwargs = function.arguments.passed(definition.closure.signature, leaves)
+                self._take_in(function, args, kwargs)
                 value = yield definition.body(self, args, kwargs, self._check_of(definition))
                 # A branch that ended before the order token was first needed does not forward it.
                 is_disordered = "effect" in list(function.hidden)[known:]
                 if len(function.hidden) != known and (function.was_called_open or is_disordered):
                     raise StartOver(function, hidden=function.hidden)
+                self.interpreter.owned.check_arguments(function, function.was_called_open)
                 ports = self.result_ports(function, value)
                 if "effect" in function.hidden:
                     ports.append(self.last_effect(builder))

@@ -237,6 +237,7 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any
     return functions.take(pool, index, axis=0) if type_of(pool).rank else index
 
 
+boundaries(globals(), __all__)
 _SEED = "there are no generators: `with ut.options(seed=0)`, or f.run(x, seed=0), makes numbers repeatable"
 _NAMED_ELSEWHERE = {
     **dict.fromkeys(("seed", "default_rng", "RandomState", "PRNGKey", "key", "Generator", "manual_seed"), _SEED),
