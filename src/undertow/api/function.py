@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import os
@@ -21,9 +22,11 @@ from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.api.reload import follow_autoreload
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
+from undertow.engines.reference import ReferencePlan
+from undertow.engines.reference.first import first_fault
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Direct, Stopped
-from undertow.errors import CaptureError, Timeout, TypeMismatch, UndertowError
+from undertow.errors import CaptureError, Fault, RunError, TypeMismatch, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
@@ -38,6 +41,7 @@ from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
+from undertow.ops.debug import printing
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
 from undertow.tracebacks import boundary, shorten
@@ -152,20 +156,34 @@ class Program:
             plan = plan or self.ready(chosen)
             limits = chosen.limits if budget.clock() is None else limits_left(chosen)
             if not captured.variables:
-                values, stats = plan.run(inputs, limits)
+                values, stats = self._run_plan(plan, inputs, chosen, limits, None)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
-            return self._run_on_variables(plan, inputs, limits)
-        except Timeout:  # it is an OSError too
+            return self._run_on_variables(plan, inputs, chosen, limits)
+        except RunError:  # some are OSErrors too
             raise
         except OSError as fault:
             check_written(fault, chosen)
             raise
 
-    def _run_on_variables(self, plan: Plan, inputs: list[Any], limits: Options) -> tuple[Any, Stats]:
+    def _run_plan(
+        self, plan: Plan, inputs: list[Any], chosen: Settings, limits: Options, state: dict[str, Any] | None
+    ) -> tuple[list[Any], Stats]:
+        """Run a plan. Of several faults, the one is raised that Python would have reached first."""
+        before = None if state is None else dict(state)
+        with printing() if self.captured.has_effect else contextlib.nullcontext() as output:
+            try:
+                return plan.run(inputs, limits, state)
+            except Fault as fault:
+                ordered = self.plan(ENGINES["reference"], chosen.simplify, chosen.is_checked)
+                assert isinstance(ordered, ReferencePlan)
+                printed = 0 if output is None else output.count
+                raise first_fault(ordered, inputs, limits, before, fault, printed) from None
+
+    def _run_on_variables(self, plan: Plan, inputs: list[Any], chosen: Settings, limits: Options) -> tuple[Any, Stats]:
         captured = self.captured
 
         def work(state: dict[str, Any]) -> tuple[Any, Stats]:
-            values, stats = plan.run(inputs, limits, state)
+            values, stats = self._run_plan(plan, inputs, chosen, limits, state)
             return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
         return transaction(captured.variables, captured.written, work)  # which commits last: then nothing can fail
@@ -352,7 +370,10 @@ class Function:
                 try:
                     result = self.__undertow_programs__.quick.call(bound + args if bound else args, limits)
                 except Stopped as stopped:
-                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                    error = stopped.plan.error_of(stopped, settings().limits)
+                    if not isinstance(error, Fault):
+                        raise error from None
+                    result = MISSED  # the slow path finds the fault that comes first
                 if result is not MISSED:
                     return result
             current = context([*args, *kwargs.values()])
@@ -407,9 +428,9 @@ class Function:
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
         graph = program.static(program.library(engine, is_simple, settings().is_checked))
-        return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
+        return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_edited, program))
 
-    def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    def _run_edited(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
         arguments = self.__undertow_arguments__(args, {})
