@@ -2,7 +2,7 @@
 
 Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are
 ops, ir, types, elsewhere and errors; above them api, with the alternative APIs subgraph and compat, then data, models,
-train, cli and __main__.
+train, cli and __main__. mypy_plugin stands by itself.
 CONTRIBUTING.md draws who may import whom.
 """
 
@@ -54,6 +54,7 @@ from undertow.frontend.values.scopes import control_dependencies as control_depe
 from undertow.frontend.values.scopes import device as device
 from undertow.frontend.values.state import Variable as Variable
 from undertow.subgraph import SubGraph as SubGraph
+from undertow.types import Array as Array
 from undertow.types import DType as DType
 from undertow.types import Type as Type
 from undertow.types import bool_ as bool  # noqa: F401  # public under this name

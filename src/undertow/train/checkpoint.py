@@ -26,7 +26,7 @@ from undertow.models import MODELS, name_of
 from undertow.models.classifier import Params
 from undertow.train.loop import Record, State
 from undertow.train.recipe import Recipe
-from undertow.train.score import Model, Tally
+from undertow.train.score import Tally
 
 FORMAT = 2  # format 1 described the training data in a sentence
 
@@ -35,7 +35,7 @@ FORMAT = 2  # format 1 described the training data in a sentence
 class Checkpoint:
     """The contents of a file. `source` names the training data: the options data, trees and min_count."""
 
-    model: Model
+    model: Any  # a Model
     recipe: Recipe
     state: State
     vocabulary: Vocabulary | None = None
