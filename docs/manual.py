@@ -247,7 +247,7 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, DType):
             yield f"| `{name}` | the dtype {value.name}: {value.size} byte{'s' * (value.size > 1)} an element |"
         elif value is undertow.Array:
-            yield f"| `{name}` | NumPy's arrays; `Annotated[ut.Array, ut.f32[3]]` is what type checkers take for `ut.f32[3]` |"
+            yield f"| `{name}` | NumPy's arrays; type checkers take `Annotated[ut.Array, ut.f32[3]]` for `ut.f32[3]` |"
         elif inspect.isclass(value):
             yield f"| `{name}` | {_cell(value)} |"
         elif not callable(value):
