@@ -18,6 +18,7 @@ from typing import Any
 
 import undertow
 from undertow.api.function import GraphView
+from undertow.api.options import Settings
 from undertow.engines.contract import Options, Stats
 from undertow.frontend.functions import plain
 from undertow.ops import FAMILIES
@@ -46,6 +47,7 @@ _TITLES = {
     "undertow.api.load": "Loading",
     "undertow.types": "Types",
     "undertow.frontend.control.forms": "Control",
+    "undertow.frontend.values.static": "Constants of a capture",
     "undertow.frontend.functions.elementwise": "Arithmetic",
     "undertow.ops.logic": "Logic",
     "undertow.frontend.functions.reduction": "Reductions",
@@ -164,7 +166,7 @@ def options_stub() -> str:
     """The text of _options.pyi: the keywords of `ut.options` and `f.run`, with their types."""
     lines = [_TYPED.format(page="options"), "import os", "from typing import TypedDict\n"]
     lines += ["from undertow.ir.trace import Event\n", "class RunOptions(TypedDict, total=False):"]
-    typed = {"engine": "str", "simplify": "bool"} | {f.name: f.type for f in fields(Options)} | _OPTION_TYPES
+    typed = {f.name: f.type for f in (*fields(Settings), *fields(Options))} | _OPTION_TYPES
     known = inspect.signature(undertow.options).parameters
     return "\n".join([*lines, *(f"    {name}: {typed[name]}" for name in known), ""])
 

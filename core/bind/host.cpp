@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "interpreter.h"
+#include "numpy.h"
 #include "parts.h"
 #include "run/values.h"
 
@@ -15,16 +16,6 @@ namespace nb = nanobind;
 
 namespace undertow {
 namespace {
-
-/// A NumPy array that takes ownership of a value's memory.
-nb::object numpy_from(Value&& value, DType dtype) {
-  if (value.bytes.empty()) value.bytes.resize(1);
-  std::vector<size_t> sizes(value.shape.begin(), value.shape.end());
-  void* data = value.bytes.data();
-  const nb::capsule owner(value.bytes.leave(),
-                          [](void* block) noexcept { Buffer::give_back(static_cast<Block*>(block)); });
-  return nb::cast(nb::ndarray<nb::numpy>(data, sizes.size(), sizes.data(), owner, nullptr, dlpack_of(dtype)));
-}
 
 Value value_from(nb::handle object) {
   const Array array = nb::cast<Array>(object);
@@ -38,12 +29,12 @@ Value value_from(nb::handle object) {
 /// Python's side of a run.
 class PythonHost : public Host {
  public:
-  PythonHost(nb::callable apply, nb::object trace) : apply_(std::move(apply)), trace_(std::move(trace)) {}
+  PythonHost(nb::object apply, nb::object trace) : apply_(std::move(apply)), trace_(std::move(trace)) {}
 
   void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
     const Locked lock(*unlocked);
     nb::list values;
-    for (const View& view : inputs) values.append(numpy_from(value_of(view), view.dtype));
+    for (const View& view : inputs) values.append(numpy::array_of(value_of(view), view.dtype));
     const nb::object found = surviving([&] { return apply_(node, values); });
     size_t k = 0;
     for (nb::handle value : found)
@@ -57,6 +48,35 @@ class PythonHost : public Host {
     throw Interrupted{};
   }
 
+  /// Python decides whether and how it is shown.
+  void progress(const RunProgress& now) override {
+    if (!shows_) return;
+    const Locked lock(*unlocked);
+    surviving([&] {
+      try {
+        shows_ = nb::cast<bool>(shown("show", now.seconds, now.activations, now.waves, now.depth, now.bytes));
+      } catch (const nb::python_error& error) {
+        if (error.matches(PyExc_Exception)) {  // a terminal that is gone must not end the run
+          shows_ = false;
+          return;
+        }
+        raised.emplace(error);
+        throw Interrupted{};
+      }
+    });
+    has_shown_ |= shows_;
+  }
+
+  /// Erase what was shown; needs the lock.
+  void finish() noexcept {
+    if (!has_shown_) return;
+    const nb::error_scope pending;
+    try {
+      shown("end");
+    } catch (...) {
+    }
+  }
+
   void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
     const Locked lock(*unlocked);
     surviving([&] { trace_(region, lanes, depth, phase, stage); });
@@ -66,8 +86,21 @@ class PythonHost : public Host {
   Unlocked* unlocked = nullptr;            ///< the run: all calls come from the thread that started it
 
  private:
-  nb::callable apply_;
+  template <class... Args>
+  static nb::object shown(const char* name, Args... args) {
+    return nb::module_::import_("undertow.engines.progress").attr(name)(args...);
+  }
+
+  nb::object apply_;
   nb::object trace_;
+  bool shows_ = true;
+  bool has_shown_ = false;
+};
+
+/// Whatever the outcome of a run, nothing stays on the screen.
+struct Finally {
+  PythonHost& host;
+  ~Finally() { host.finish(); }
 };
 
 const char* name_of_stop(Stop::Kind kind) {
@@ -156,29 +189,10 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
   return constants;
 }
 
-nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> inputs,
-                        std::span<const ValueType* const> results, const std::vector<Array>& arrays, nb::callable apply,
-                        nb::list where, nb::object trace) {
-  if (arrays.size() != inputs.size()) throw nb::value_error("a plan is run with too many or too few inputs");
-  std::vector<std::vector<int64_t>> shapes;
-  for (size_t k = 0; k < arrays.size(); ++k) {
-    shapes.push_back(shape_of(arrays[k]));
-    if (inputs[k] != nullptr && !fits(arrays[k], shapes[k], *inputs[k]))
-      throw nb::value_error("an input is not of the type that the plan wants");
-  }
-  std::vector<View> views;
-  std::vector<std::unique_ptr<Column>> copies;
-  for (size_t k = 0; k < arrays.size(); ++k) {
-    void* data = const_cast<void*>(arrays[k].data());
-    if (reinterpret_cast<uintptr_t>(data) % arrays[k].itemsize() != 0) [[unlikely]] {  // a part of a buffer of bytes
-      copies.push_back(std::make_unique<Column>(static_cast<int64_t>(arrays[k].nbytes())));
-      std::memcpy(copies.back()->data, data, arrays[k].nbytes());
-      data = copies.back()->data;
-    }
-    views.push_back({data, 0, shapes[k].data(), static_cast<int>(shapes[k].size()), dtype_of(arrays[k])});
-  }
+std::vector<Value> run_unlocked(const Engine& engine, std::span<const View> views, RunStats& stats, nb::object apply,
+                                nb::list where, nb::object trace) {
   PythonHost host(std::move(apply), std::move(trace));
-  RunStats stats;
+  const Finally erase{host};
   std::vector<Value> values;
   std::optional<Stop> stopped;
   try {
@@ -200,13 +214,39 @@ nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> 
   if (stopped) {
     nb::list operands;
     for (size_t k = 0; k < stopped->values.size(); ++k)
-      operands.append(numpy_from(std::move(stopped->values[k]), stopped->types[k].dtype));
+      operands.append(numpy::array_of(std::move(stopped->values[k]), stopped->types[k].dtype));
     const nb::object type = nb::module_::import_("undertow._core").attr("Stopped");
     const nb::object error = type(name_of_stop(stopped->kind), stopped->node, labels_of(std::move(stopped->tag)),
                                   operands, stopped->a, stopped->b, stopped->site);
     PyErr_SetObject(type.ptr(), error.ptr());
     throw nb::python_error();
   }
+  return values;
+}
+
+nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> inputs,
+                        std::span<const ValueType* const> results, const std::vector<Array>& arrays, nb::callable apply,
+                        nb::list where, nb::object trace) {
+  if (arrays.size() != inputs.size()) throw nb::value_error("a plan is run with too many or too few inputs");
+  std::vector<std::vector<int64_t>> shapes;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    shapes.push_back(shape_of(arrays[k]));
+    if (inputs[k] != nullptr && !fits(arrays[k], shapes[k], *inputs[k]))
+      throw nb::value_error("an input is not of the type that the plan wants");
+  }
+  std::vector<View> views;
+  std::vector<std::unique_ptr<Column>> copies;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    void* data = const_cast<void*>(arrays[k].data());
+    if (reinterpret_cast<uintptr_t>(data) % arrays[k].itemsize() != 0) [[unlikely]] {  // a part of a buffer of bytes
+      copies.push_back(std::make_unique<Column>(static_cast<int64_t>(arrays[k].nbytes())));
+      std::memcpy(copies.back()->data, data, arrays[k].nbytes());
+      data = copies.back()->data;
+    }
+    views.push_back({data, 0, shapes[k].data(), static_cast<int>(shapes[k].size()), dtype_of(arrays[k])});
+  }
+  RunStats stats;
+  std::vector<Value> values = run_unlocked(engine, views, stats, std::move(apply), std::move(where), std::move(trace));
   nb::list made;
   for (size_t k = 0; k < values.size(); ++k) {
     if (results[k] == nullptr)
@@ -214,7 +254,7 @@ nb::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> 
     else if (values[k].shape.empty())
       made.append(number_of(values[k].bytes.data(), results[k]->dtype));
     else
-      made.append(numpy_from(std::move(values[k]), results[k]->dtype));
+      made.append(numpy::array_of(std::move(values[k]), results[k]->dtype));
   }
   return nb::make_tuple(made, std::move(stats));
 }

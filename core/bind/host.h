@@ -31,10 +31,14 @@ std::unique_ptr<Plan> decode(const Ints& rows, const std::vector<std::string>& w
 
 using Engine = std::function<std::vector<Value>(std::span<const View>, Host&, RunStats&)>;
 
-/// Run a plan without the GIL. `inputs` and `results` are the types of its inputs and results: null for unused inputs
-/// and for order tokens. Returns (results, stats), each result a number, an array, or None for an order token; raises
-/// Stopped. If `apply` raises, the tag that it was called for is appended to `where`. `trace` is called with waves,
-/// unless it is None.
+/// Run a plan without the GIL: a value for each result. Raises Stopped. If `apply`, which runs operators that have side
+/// effects or no kernel, raises an error, the tag that it was called for is appended to `where`. `trace` is called with
+/// waves, unless it is None.
+std::vector<Value> run_unlocked(const Engine& engine, std::span<const View> inputs, RunStats& stats,
+                                nanobind::object apply, nanobind::list where, nanobind::object trace);
+
+/// The same with arrays. `inputs` and `results` are the types of its inputs and results: null for unused inputs
+/// and for order tokens. Returns (results, stats), each result a number, an array, or None for an order token.
 nanobind::tuple run_with_host(const Engine& engine, std::span<const ValueType* const> inputs,
                               std::span<const ValueType* const> results, const std::vector<Array>& arrays,
                               nanobind::callable apply, nanobind::list where, nanobind::object trace);

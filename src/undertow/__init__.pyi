@@ -38,6 +38,7 @@ from undertow.errors import GradientMismatch as GradientMismatch
 from undertow.errors import GraphError as GraphError
 from undertow.errors import InternalError as InternalError
 from undertow.errors import LoadError as LoadError
+from undertow.errors import Raised as Raised
 from undertow.errors import RecursionLimit as RecursionLimit
 from undertow.errors import RunError as RunError
 from undertow.errors import SaveError as SaveError
@@ -51,6 +52,7 @@ from undertow.frontend.functions.debug import print as print
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
 from undertow.frontend.values.scopes import control_dependencies as control_dependencies
 from undertow.frontend.values.scopes import device as device
+from undertow.frontend.values.static import static as static
 from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType
 from undertow.types import Type as Type
@@ -70,6 +72,7 @@ __all__ = [
     "IndexedRows",
     "InternalError",
     "LoadError",
+    "Raised",
     "RecursionLimit",
     "RunError",
     "SaveError",
@@ -213,6 +216,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "static",
     "std",
     "stop_gradient",
     "subtract",
@@ -616,7 +620,7 @@ def triu(x: Any, /, k: int = 0) -> Array:
 def trunc(x: Any, /) -> Array:
     """The whole part, without the fraction."""
 
-def unstack(x: Any, /, axis: int = 0) -> list[Array]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Array, ...]:
     """The parts along an axis, which must have a known length."""
 
 def var(x: Any, /, axis: Any = None, correction: float = 0, keepdims: builtins.bool = False) -> Array:

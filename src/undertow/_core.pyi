@@ -126,6 +126,7 @@ class Stopped(Exception):
     """A run was stopped. `args`: the kind, the node or -1, the tag, values, two numbers, and the site or -1."""
 
     args: tuple[Any, ...]
+    plan: Any  # the owner of the plan, if `Quick.call` ran it
 
 class RunStats:
     """What a run counted. Lists are made when they are asked for."""
@@ -193,6 +194,7 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool = False,
         goes_deep: bool = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
@@ -207,6 +209,89 @@ class Plan:
 def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:
     """Make a plan of rows; a ValueError where they make no sense."""
 
+def usable_cores() -> int:
+    """The default number of threads of a run: the cores that this process may use now."""
+
+class RunOptions:
+    """The limits of runs that give their results alone. `threads=0`: one for each core."""
+
+    def __init__(
+        self,
+        frames: int,
+        max_depth: int,
+        memory: int,
+        timeout: float,
+        check_finite: bool,
+        shows_progress: bool,
+        goes_deep: bool,
+        threads: int,
+    ) -> None: ...
+
+class Direct:
+    """A program that runs without Python: its plan, and the structure of its result.
+
+    `owner` explains why a run was stopped; `build(token, contents)` makes a container that is neither a tuple, a list
+    nor a dict.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        plan: Plan,
+        width: int,
+        structure: tuple[tuple[Any, ...], ...],
+        build: Callable[[tuple[Any, ...], list[Any]], Any],
+    ) -> None: ...
+    @staticmethod
+    def is_possible(plan: Plan) -> bool:
+        """Does the host run no operator of it, and are all its results values?"""
+
+class Guards:
+    """What a program has read outside, as rows: see frontend/trace/guards.py.
+
+    `is_equal(a, b)` compares constants that the core does not know.
+    """
+
+    def __init__(
+        self,
+        rows: list[tuple[int, Any, int, Any, int, Any, int, bool]],
+        is_equal: Callable[[Any, Any], bool],
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def read(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """The hidden arguments of a call with these objects; None if something else has changed."""
+
+    @property
+    def changed(self) -> int:
+        """The number of the place that had changed, the last time."""
+
+class Quick:
+    """The calls of a function seen so far, at `most` so many.
+
+    `parts(value)` gives the token and contents of a container that is neither a tuple, a list nor a dict; or the class
+    of an object that counts by it, and that guards read.
+    """
+
+    def __init__(self, parts: Callable[[Any], tuple[object, list[Any]] | type | None], most: int) -> None: ...
+    def __len__(self) -> int: ...
+    def add(
+        self,
+        args: tuple[Any, ...],
+        dtypes: Sequence[int],
+        sizes: Sequence[int],
+        program: object,
+        hidden: Guards | None = None,
+    ) -> bool:
+        """Remember a call: the dtype of each leaf, the sizes of all axes of its arrays, its program.
+
+        A size ~k is open: all axes with the same k have equal sizes. `hidden` reads the inputs of the program that are
+        no arguments; None if it cannot be used any more. False if the call cannot be remembered.
+        """
+    def find(self, args: tuple[Any, ...]) -> tuple[Any, list[Any]] | None:
+        """The program and its input leaves, if a call like this was seen before."""
+    def call(self, args: tuple[Any, ...], options: RunOptions) -> Any:
+        """The result of `program.direct`, if a call like this was seen before; else NotImplemented. Raises Stopped."""
+
 class Templates:
     """A static graph as templates, ready to be copied. Holds nothing of any run."""
 
@@ -220,6 +305,7 @@ class Templates:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool = False,
     ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 
@@ -248,3 +334,6 @@ def transact(
 
     These are committed together. Transactions that write the same cell come one after the other.
     """
+
+def listen_to_compile(listener: Callable[[Any, Any], None]) -> bool:
+    """From now on, call `listener(source, filename)` before each text is compiled. False if that is not allowed."""

@@ -8,6 +8,7 @@ from undertow.ir.trace import Event
 class RunOptions(TypedDict, total=False):
     engine: str
     simplify: bool
+    overflow: str
     scheduler: str | None
     schedule_seed: int | None
     seed: int | None
@@ -19,3 +20,4 @@ class RunOptions(TypedDict, total=False):
     check_finite: bool
     trace: str | os.PathLike[str] | list[Event] | None
     timed: bool
+    progress: bool

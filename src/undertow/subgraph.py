@@ -18,8 +18,10 @@ from undertow.api.function import Function
 from undertow.errors import CaptureError, Span
 from undertow.frontend.trace.block import Block
 from undertow.frontend.trace.block_session import user_frame
+from undertow.tracebacks import guarded
 
 
+@guarded
 class SubGraph(Function):
     """A function that a `with` block writes: plain Python that runs once, and may call the SubGraph itself.
 

@@ -58,6 +58,8 @@ class DType:
         """The NumPy dtype that holds such elements."""
         return _NUMPY[self.name]
 
+    dtype = numpy  # NumPy takes an object with this attribute for a dtype
+
     def __repr__(self) -> str:
         return self.name
 
@@ -158,7 +160,7 @@ def dtype_of(spec: object) -> DType:
         return DTYPES[spec]
     try:
         found = np.dtype(spec)  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]

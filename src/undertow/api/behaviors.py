@@ -14,6 +14,7 @@ from undertow.engines.reference.behaviors import Outcome, explore
 from undertow.errors import TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
 from undertow.frontend.values.state import values_of
+from undertow.tracebacks import boundary
 
 BUDGET = 10_000
 
@@ -55,6 +56,7 @@ class Behaviors(Sequence[Behavior]):
         return "\n".join([said, *map(str, self.outcomes)])
 
 
+@boundary
 def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behaviors:
     """Every possible outcome of a function for these arguments: its result, its variables, its output.
 
@@ -70,9 +72,9 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
     def search() -> Behaviors:
         begin(settings())
         arguments = program.__undertow_arguments__(args, {})
-        captured = program.__undertow_program__(arguments)
+        captured, leaves = program.__undertow_program__(arguments)
         state = values_of(captured.captured.variables)
-        return find_behaviors(captured, captured.inputs(arguments.leaves, settings()), state, budget)
+        return find_behaviors(captured, captured.inputs(leaves, settings()), state, budget)
 
     return apart(search)
 
@@ -88,7 +90,7 @@ def find_behaviors(
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise UndertowError(f"budget must be a number of runs, not {brief(budget)}", hint="write e.g. budget=1000")
     chosen = settings()
-    graph = program.static(program.library(Reference(), chosen.simplify))
+    graph = program.static(program.library(Reference(), chosen.simplify, chosen.is_checked))
     explored = explore(graph, inputs, state, budget, chosen.limits)
     captured = program.captured
 

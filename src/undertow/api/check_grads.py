@@ -14,6 +14,7 @@ from undertow.api.jvp import jvp
 from undertow.api.options import options, settings
 from undertow.errors import GradientMismatch, UndertowError, brief
 from undertow.frontend.values import tree
+from undertow.tracebacks import boundary
 
 Floats = npt.NDArray[np.floating[Any]]
 MODES = ("fwd", "rev")
@@ -21,6 +22,7 @@ MODES = ("fwd", "rev")
 _STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 1e-2)}
 
 
+@boundary
 def check_grads(
     f: Any,
     args: Sequence[Any],

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api import plain
 from undertow.api.collection import collection_paused
-from undertow.api.options import ENGINES, Settings, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, PYTHON, Settings, quick_options, settings
+from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
-from undertow.api.quick import Quick
-from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
+from undertow.api.quick import MISSED, direct, quick, remember
+from undertow.api.reload import follow_autoreload
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
 from undertow.engines.waves import Waves
-from undertow.errors import CaptureError, UndertowError
+from undertow.engines.waves.direct import Direct, Stopped
+from undertow.errors import CaptureError, Timeout, TypeMismatch, UndertowError
 from undertow.frontend.control import forms
+from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array
@@ -33,6 +40,7 @@ from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
+from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
@@ -48,6 +56,11 @@ def apart(work: Callable[..., _Result], *args: Any) -> _Result:
 def begin(chosen: Settings) -> None:
     """A call begins, in a context of its own: its limits hold from now on."""
     budget.begin(chosen.limits.timeout, chosen.limits.memory)
+
+
+def is_outermost() -> bool:
+    """Is this call made by no other: neither inside a capture, nor in the time of another call?"""
+    return context() is None and not budget.has_begun()
 
 
 def limits_left(chosen: Settings) -> Options:
@@ -75,20 +88,30 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
+    libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
-    plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
         wanted = self.captured
-        return wanted.structures == arguments.structures and all(
-            a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
-        )
+        return wanted.structures == arguments.key and self.accepts(arguments.types)
 
-    def library(self, engine: Engine, simplify: bool) -> Library:
-        """The library that an engine runs."""
-        key = engine.takes_hoisted and simplify, simplify
+    def accepts(self, types: Sequence[Type]) -> bool:
+        return all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
+
+    def leaves(self, leaves: list[Any], objects: Sequence[Any]) -> list[Any] | None:
+        """The leaves of the arguments and the hidden arguments; None if something outside has changed."""
+        guards = self.captured.guards
+        if guards is None:
+            return leaves
+        hidden = guards.read(objects)
+        return None if hidden is None else leaves + hidden
+
+    def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
+        """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
+        key = engine.takes_hoisted and simplify, simplify, checked
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
@@ -100,12 +123,15 @@ class Program:
             self.graphs.setdefault(id(library), apart(self._within_bounds, flatten, library, self.name))
         return self.graphs[id(library)]
 
-    def plan(self, engine: Engine, simplify: bool = True) -> Plan:
-        if (engine.name, simplify) not in self.plans:
+    def plan(self, engine: Engine, simplify: bool = True, checked: bool = False) -> Plan:
+        key = engine.name, simplify, checked
+        if key not in self.plans:
             with collection_paused():
-                graph = self.static(self.library(engine, simplify))
-                self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
-        return self.plans[engine.name, simplify]
+                graph = self.static(self.library(engine, simplify, checked))
+                plan = self.plans.setdefault(key, apart(self._within_bounds, engine.plan, graph))
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify and not checked:
+                    self.direct = direct(self.captured, plan)
+        return self.plans[key]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
         """Call what makes a library, graph or plan: the passes may not make too much of a file."""
@@ -129,6 +155,8 @@ class Program:
                 values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
             return self._run_on_variables(plan, inputs, limits)
+        except Timeout:  # it is an OSError too
+            raise
         except OSError as fault:
             check_written(fault, chosen)
             raise
@@ -145,10 +173,10 @@ class Program:
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
         engine = chosen.find_engine()
-        plan = self.plans.get((engine.name, chosen.simplify))
+        plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked))
         if plan is None:
             begin(chosen)
-            plan = self.plan(engine, chosen.simplify)
+            plan = self.plan(engine, chosen.simplify, chosen.is_checked)
         return plan
 
     def view(self, simplify: bool | None = None) -> GraphView:
@@ -159,7 +187,8 @@ class Program:
         chosen = settings()
         begin(chosen)
         with collection_paused():
-            library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
+            is_simple = chosen.simplify if simplify is None else simplify
+            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked)
             return GraphView(self.static(library), library)
 
 
@@ -170,20 +199,32 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
-        self.quick: Quick[Program] = Quick()
+        self.quick = quick()
 
-    def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
-        """The program that takes arguments of these types, captured on first use."""
+    def find(
+        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[], Captured]
+    ) -> tuple[Program, list[Any]]:
+        """The program that takes arguments of these types, captured on first use, and its inputs."""
+        objects = arguments.objects
         for program in self._captured.get(key, ()):
-            if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
-                return program
+            if program.accepts(arguments.types):
+                if (leaves := program.leaves(arguments.leaves, objects)) is not None:
+                    return program, leaves
+                assert program.captured.guards is not None
+                definition.paths.note_change(program.captured.guards.changed)
         with capturing(None), collection_paused():
-            program = Program(capture(), name)
+            program = Program(capture(), definition.name)
+        if (leaves := program.leaves(arguments.leaves, objects)) is None:
+            raise CaptureError(
+                f"what `{definition.name}` reads outside has changed while it was captured",
+                definition.closure.span,
+                hint="do not change globals and attributes in functions that are called during capture",
+            )
         self.add(key, program)
         self._by_age.append((key, program))
         if len(self._by_age) > MOST_CAPTURED:
             self._forget(*self._by_age.pop(0))
-        return program
+        return program, leaves
 
     def _forget(self, key: Any, program: Program) -> None:
         left = [other for other in self._captured.get(key, ()) if other is not program]
@@ -191,7 +232,11 @@ class Programs:
             self._captured[key] = left
         else:
             self._captured.pop(key, None)
-        self.quick = Quick()  # it knows the program, too; what is called again comes back
+        self.quick = quick()  # it knows the program, too; what is called again comes back
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._captured, self._by_age, self.quick = {}, [], quick()
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -244,50 +289,112 @@ class GraphView:
 class Function:
     """A recursive Python function as one static graph. Call it like the original function."""
 
-    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
+    # Slots: functools.wraps copies the __dict__ to the wrapper, which is another function.
+    __slots__ = (
+        "__dict__", "__undertow_bound__", "__undertow_definition__", "__undertow_origin__", "__undertow_programs__",
+        "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        definition: Definition,
+        bound: tuple[Any, ...] = (),
+        programs: Programs | None = None,
+        origin: tuple[Callable[..., Function], tuple[Any, ...]] | None = None,
+    ) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
         self.__undertow_programs__ = Programs() if programs is None else programs
+        self.__undertow_origin__ = origin  # the call that makes it again, in another process
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
         """Bind as a method: the object becomes the first argument."""
         if instance is None:
             return self
-        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self.__undertow_programs__)
+        bound = Function.__new__(Function)  # without __init__: methods are bound at each call
+        bound.__dict__.update(self.__dict__)
+        bound.__undertow_bound__ = (instance, *self.__undertow_bound__)
+        return bound
 
     def __repr__(self) -> str:
         return f"<undertow function {getattr(self, '__qualname__', '?')}>"
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        return reduced(self, redecorated)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, function)
+
+    def __copy__(self) -> Function:
+        return self  # as a plain function does
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        if not self.__undertow_bound__:
+            return self
+        if self.__undertow_origin__ is not None:
+            make, args = self.__undertow_origin__
+            return make(*copy.deepcopy(args, memo))
+        bound = copy.deepcopy(self.__undertow_bound__, memo)
+        return Function(self.__undertow_definition__, bound, self.__undertow_programs__)
 
     # -- calling -------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the current options. Inside a capture, write a call node instead."""
-        current = context([*args, *kwargs.values()])
-        if current is not None and current.builder is not None:
-            bound = [*self.__undertow_bound__, *args]
-            with capturing(current):
-                return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
-        return apart(self._execute, args, kwargs, settings())[0]
+        try:
+            limits = quick_options()
+            if limits is not None and not kwargs and is_outermost():
+                bound = self.__undertow_bound__
+                try:
+                    result = self.__undertow_programs__.quick.call(bound + args if bound else args, limits)
+                except Stopped as stopped:
+                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                if result is not MISSED:
+                    return result
+            current = context([*args, *kwargs.values()])
+            if current is not None and current.builder is not None:
+                every = [*self.__undertow_bound__, *args]
+                with capturing(current):
+                    return current.give(drive(current.session.call(self.__undertow_definition__, every, kwargs)))
+            if limits is None and settings().engine == PYTHON:
+                return plain.call(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
+            return apart(self._execute, args, kwargs, settings())[0]
+        except BaseException as fault:  # here, not by @boundary: a call may be short
+            shorten(fault)
+            raise
 
+    @boundary
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
         """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
         result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
         return (result, counted) if stats else result
 
-    def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
+    @boundary
+    def map(self, *args: Any, in_axes: Any = 0, stats: bool = False, **changes: Any) -> Any:
+        """Many calls in one run: over the leading axis of arrays, over the items of lists.
+
+        An argument that is wrapped in `ut.shared`, or whose entry of `in_axes` is None, is passed to every call whole.
+        Items of a list may differ in shape and structure; results that do not stack come back as a list.
+        """
         chosen = self._settings(changes, stats)
+        args = mapped_over.with_axes(args, in_axes)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
         result, counted = apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
 
+    def clear(self) -> None:
+        """Forget all captures: the next call captures the function again."""
+        self.__undertow_programs__.clear()
+
+    @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
         """The static graph for arguments like these; with `simplify=False`, as it was captured."""
         return self._program_for(args, kwargs).view(simplify)
 
+    @boundary
     def plan(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> PlanView:
         """The plan that the waves engine executes for arguments like these: it prints, parses and runs."""
         return apart(self._plan, args, simplify, kwargs)
@@ -296,22 +403,24 @@ class Function:
         program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
-        graph = program.static(program.library(engine, is_simple))
+        graph = program.static(program.library(engine, is_simple, settings().is_checked))
         return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
 
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
         arguments = self.__undertow_arguments__(args, {})
-        if not program.takes(arguments):
+        leaves = program.leaves(arguments.leaves, arguments.objects) if program.takes(arguments) else None
+        if leaves is None:
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
                 hint="make a plan for these arguments: f.plan(...)",
             )
-        result, counted = apart(program.run, arguments.leaves, chosen, plan)
+        result, counted = apart(program.run, leaves, chosen, plan)
         return (result, counted) if stats else result
 
+    @boundary
     def library(self, *args: Any, **kwargs: Any) -> Library:
         """The function graphs as captured, before they are simplified."""
         return self._program_for(args, kwargs).captured.library
@@ -321,30 +430,57 @@ class Function:
 
     def _find_program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
         begin(settings())
-        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))
+        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))[0]
 
     # -- internals -----------------------------------------------------------------------------------------
 
-    def _execute(self, args: Sequence[Any], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
-        is_plain = not kwargs and not self.__undertow_bound__
-        if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
-            program, leaves = known
-            return program.run(leaves, chosen)
+    def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
+        every = (*self.__undertow_bound__, *args)
+        if chosen.engine == PYTHON:
+            return plain.run(self.__undertow_definition__, list(every), kwargs, chosen)
+        if not kwargs and (known := self.__undertow_programs__.quick.find(every)) is not None:
+            program: Program = known[0]
+            return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
-        program = self.__undertow_program__(arguments)
-        if is_plain:
-            self.__undertow_programs__.quick.add(args, arguments, program)
-        return program.run(arguments.leaves, chosen)
+        program, leaves = self.__undertow_program__(arguments)
+        if not kwargs:
+            remember(self.__undertow_programs__.quick, every, arguments, program)
+        return program.run(leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        if chosen.engine == PYTHON:
+            whole = [Shared(value) for value in self.__undertow_bound__]
+            return plain.run_map(self.__undertow_definition__, [*whole, *args], chosen)
         begin(chosen)
         try:
             arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
+            if isinstance(fault, TypeMismatch) and mapped_over.is_ragged(fault):
+                return self._map_groups(args, fault, chosen)
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self.__undertow_program__(arguments, mapped).run(arguments.leaves, chosen)
+        program, leaves = self.__undertow_program__(arguments, mapped)
+        return program.run(leaves, chosen)
+
+    def _map_groups(self, args: Sequence[Any], ragged: TypeMismatch, chosen: Settings) -> tuple[Any, Stats]:
+        """A map over items of several shapes or structures: one run for the items of each."""
+        span = self.__undertow_definition__.closure.span
+        results: dict[int, Any] = {}
+        stats: list[Stats] = []
+        for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
+            arguments, mapped = self._map_arguments(group)
+            program = self.__undertow_program__(arguments, mapped)
+            if program.captured.written or program.captured.has_effect:
+                ragged.span = span
+                ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
+                raise ragged
+            found, counted = program.run(arguments.leaves, chosen.for_part(number))
+            leaves, structure = tree.flatten(found)
+            for k, index in enumerate(indices):
+                results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
+            stats.append(counted)
+        return mapped_over.stacked_results([results[index] for index in sorted(results)]), sum_stats(stats)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -392,7 +528,7 @@ class Function:
         lengths: list[Type] = []  # of the leaves that are mapped
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, Shared)
-            value = arg.value if is_shared else forms.as_mapped(arg)
+            value = arg.value if is_shared else mapped_over.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
                 # A list of Python numbers takes the dtype annotated for one of them.
@@ -410,18 +546,19 @@ class Function:
         arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
         return arguments, tuple(mapped)
 
-    def __undertow_program__(self, arguments: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
-        """The program for these types, captured on first use."""
+    def __undertow_program__(
+        self, arguments: Arguments, mapped: tuple[bool, ...] | None = None
+    ) -> tuple[Program, list[Any]]:
+        """The program for these types, captured on first use, and its inputs."""
         definition = self.__undertow_definition__
 
         def capture() -> Captured:
             return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
 
-        return self.__undertow_programs__.find(
-            (arguments.structures, mapped), arguments.types, definition.name, capture
-        )
+        return self.__undertow_programs__.find((arguments.key, mapped), arguments, definition, capture)
 
 
+@boundary
 def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Function:
     """Decorate a Python function: its first call captures it as one static graph.
 
@@ -441,8 +578,20 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
             "@ut.function takes no options",
             hint="write @ut.function alone; options go to f.run(..., engine=...) and to `with ut.options(...)`",
         )
+    if isinstance(python, (staticmethod, classmethod)):  # in the other order, as the class body would have it
+        return type(python)(function(python.__func__))  # type: ignore[return-value]
+    if isinstance(python, property):
+        getter = None if python.fget is None else function(python.fget)
+        return property(getter, python.fset, python.fdel, python.__doc__)
     if isinstance(python, Function):
         raise CaptureError(
             f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
         )
+    follow_autoreload(Function, Programs)
     return Function(Definition(python))
+
+
+@functools.lru_cache(maxsize=1024)
+def redecorated(python: FunctionType) -> Function:
+    """What a pickled `ut.function(f)` becomes: the same function each time, so that it is captured once."""
+    return function(python)

@@ -19,18 +19,25 @@ from undertow.frontend.trace.pullback import Pullback, write_call
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import capturing, context
+from undertow.tracebacks import boundary
 
 
-def _cached(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
-    """The derived function, from the cache or new."""
+def _cached(
+    function: Any,
+    key: Any,
+    make: Callable[[Definition], Definition],
+    what: str,
+    origin: tuple[Callable[..., Function], tuple[Any, ...]] | None = None,
+) -> Function:
+    """The derived function, from the cache or new; `origin` is the call that makes it."""
     definition, bound = definition_of(function, what)
     cached: Function | None = definition.derived.get(key)
     if cached is None:
         derived = make(definition)
-        new = Function(derived)
+        new = Function(derived, origin=origin)
         new.__name__ = new.__qualname__ = derived.name  # type: ignore[attr-defined]
         cached = definition.derived.setdefault(key, new)
-    return Function(cached.__undertow_definition__, bound, cached.__undertow_programs__) if bound else cached
+    return Function(cached.__undertow_definition__, bound, cached.__undertow_programs__, origin) if bound else cached
 
 
 def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
@@ -70,9 +77,12 @@ def _derived(
     # Variables and arrays are keyed by id; the derived function holds them, so that no other object gets the same id.
     targets, structure = flatten_targets(variables)
     held = None if variables is None else (structure, tuple(map(id, targets)))
-    return _cached(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
+    key = (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped)
+    origin = value_and_grad if keeps_value else grad, (function, argnums, has_aux, variables, sparse_rows)
+    return _cached(function, key, make, what, origin)
 
 
+@boundary
 def grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] | None = None,
@@ -101,6 +111,7 @@ def grad(
     return _derived(function, argnums, has_aux, variables, False, sparse_rows, "ut.grad")
 
 
+@boundary
 def value_and_grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] | None = None,
@@ -117,6 +128,7 @@ def value_and_grad(
     return _derived(function, argnums, has_aux, variables, True, sparse_rows, "ut.value_and_grad")
 
 
+@boundary
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """The value of a function, and a function that maps its cotangent to a tuple of cotangents of the arguments.
 
@@ -144,6 +156,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         : len(primals)
     ]
 
+    @boundary
     def pull(cotangents: Any) -> tuple[Any, ...]:
         pulled_back: tuple[Any, ...] = pulled(typed, _fitting(cotangents, value))
         return pulled_back[len(bound) :]
@@ -164,9 +177,10 @@ def _fitting(cotangents: Any, value: Any) -> Any:
     return tree.unflatten(structure, typed)
 
 
+@boundary
 def checkpoint(function: Callable[..., Any]) -> Function:
     """The same function, except that gradients recompute its forward values instead of keeping them.
 
     This costs a second forward run of each call, and lowers peak memory.
     """
-    return _cached(function, "checkpoint", Checkpointed, "ut.checkpoint")
+    return _cached(function, "checkpoint", Checkpointed, "ut.checkpoint", (checkpoint, (function,)))

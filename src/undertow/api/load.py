@@ -25,6 +25,7 @@ from undertow.frontend.values import tree
 from undertow.ir import text
 from undertow.ir.graph import Array, FunctionGraph, Library
 from undertow.ops.vet import vet
+from undertow.tracebacks import boundary
 from undertow.types import CTL, Type, i64
 
 # What a pass may make of a file: some lines of text can ask for the twelfth derivative of a function.
@@ -76,6 +77,7 @@ class LoadedFunction(Function):
         return calls[0] if len(calls) == 1 and not args and not kwargs else None
 
 
+@boundary
 def load(path: str | os.PathLike[str]) -> LoadedFunction:
     """The function that was saved to a file. It can be called, run, mapped and captured like the original."""
     try:
@@ -84,9 +86,11 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
         fault.what = f"{os.fspath(path)} cannot be loaded: {fault.what}"
         fault.args = (fault.what,)
         raise
+    except UndertowError:  # some of ours are Python's too
+        raise
     except MemoryError as fault:
         raise LoadError(f"{os.fspath(path)} cannot be loaded: it does not fit in memory") from fault
-    except (UndertowError, OSError):
+    except OSError:
         raise
     except Exception as fault:
         raise InternalError(f"{os.fspath(path)} cannot be loaded: {type(fault).__name__}: {fault}") from fault

@@ -35,6 +35,7 @@ from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.state import Variable, transaction
 from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
+from undertow.tracebacks import boundaries
 from undertow.types import f64, promote
 
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
@@ -480,3 +481,6 @@ if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have e
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+boundaries(globals(), __all__)

@@ -14,11 +14,13 @@ from undertow.plan.lower import kernel_of
 from undertow.plan.parse import parse
 from undertow.plan.plan import NO_SLOT, Op, Plan
 from undertow.plan.walk import items_of, places, singly
+from undertow.tracebacks import guarded
 from undertow.types import Type
 
 Feed = Callable[[WavesPlan, Sequence[Any], dict[str, Any]], Any]
 
 
+@guarded
 class PlanView:
     """A plan: it prints, parses and runs."""
 

@@ -19,6 +19,7 @@ from undertow.data.scan import refuse
 from undertow.data.unparse import to_brackets, to_jsonl, to_listops, to_sexpressions
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
+from undertow.tracebacks import boundaries
 
 # What an .npz file may unpack to: zeros take a thousandth of their size.
 _MOST_BYTES = 1 << 28
@@ -206,3 +207,6 @@ ENDINGS = {
     "sexp": "sexpressions", "lisp": "sexpressions", "sexpressions": "sexpressions",
     "tsv": "listops", "json": "jsonl", "jsonl": "jsonl", "npz": "npz",
 }  # fmt: skip
+
+
+boundaries(globals(), ("load", "parse_jsonl", "read", "save", "write"))

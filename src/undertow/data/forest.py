@@ -26,6 +26,7 @@ from undertow.frontend.trace.declared import OPEN_ROWS
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, has_traced
 from undertow.frontend.values.tree import Token
+from undertow.tracebacks import boundary, guarded
 
 if TYPE_CHECKING:
     from undertow.data.vocabulary import Vocabulary
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
+@guarded
 @dataclass(frozen=True, eq=False, repr=False)
 class Forest:
     """Trees as arrays: for each node its word, label, children and other fields; for each tree its root.
@@ -285,6 +287,7 @@ class Forest:
         return [OPEN_ROWS] * (len(_ARRAYS) + 2 * is_binary + len(names))
 
 
+@boundary
 def join(forests: Iterable[Forest]) -> Forest:
     """Concatenate forests. Their words, labels and fields must agree."""
     if not isinstance(forests, Iterable) or isinstance(forests, (str, bytes)):

@@ -31,6 +31,7 @@ from undertow.data.parse import parse_listops
 from undertow.data.unparse import to_listops
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
+from undertow.tracebacks import boundaries
 
 
 def listops(
@@ -154,3 +155,6 @@ def _known(operators: Sequence[str], all_of_them: Sequence[str]) -> Sequence[str
     if not operators:
         raise DataError("expressions need at least one operator", hint=f"choose from {', '.join(all_of_them)}")
     return operators
+
+
+boundaries(globals(), ("arithmetic", "booleans", "listops"))

@@ -19,6 +19,7 @@ import numpy as np
 from undertow.data.forest import Forest
 from undertow.data.vocabulary import UNKNOWN, Vocabulary, vocabulary_of
 from undertow.errors import DataError, brief
+from undertow.tracebacks import boundaries
 
 _OWN = ("word", "label", "children", "left", "right")
 
@@ -188,3 +189,6 @@ def _field(name: str, values: dict[int, Any], count: int) -> Any:
     column = np.zeros((count, *rows.shape[1:]), rows.dtype)
     column[list(values)] = rows
     return column
+
+
+boundaries(globals(), ("from_nested", "to_nested"))

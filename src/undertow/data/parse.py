@@ -23,6 +23,7 @@ from undertow.data.forest import Forest
 from undertow.data.scan import ATOM, CLOSE, OPEN, OUTSIDE, Tokens, by_line, by_tree, is_line_by_line, refuse, scan
 from undertow.data.vocabulary import UNKNOWN, Vocabulary, vocabulary_of
 from undertow.errors import DataError, brief
+from undertow.tracebacks import boundaries
 
 Array = npt.NDArray[Any]
 NO_LABEL = "-1"  # in brackets: no label
@@ -236,3 +237,6 @@ def _without_empty_tops(label: Array, word: Array, depth: Array, is_bracket: Arr
     lower = is_empty[is_root][tree]
     kept = ~is_empty
     return label[kept], word[kept], (depth - lower)[kept]
+
+
+boundaries(globals(), ("parse_brackets", "parse_listops", "parse_sexpressions"))

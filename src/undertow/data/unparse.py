@@ -17,6 +17,7 @@ from undertow.data.forest import Forest
 from undertow.data.nested import name_of, to_nested
 from undertow.data.parse import NO_LABEL, NO_WORD
 from undertow.errors import DataError, brief
+from undertow.tracebacks import boundaries
 
 
 def to_brackets(forest: Forest) -> str:
@@ -81,3 +82,6 @@ def to_listops(forest: Forest) -> str:
         raise DataError("the trees are not n-ary ListOps", hint="ut.data.listops and parse_listops make them")
     values = forest.label[forest.roots].tolist()
     return "".join(f"{value}\t{text}\n" for value, text in zip(values, listops_pairs(forest), strict=True))
+
+
+boundaries(globals(), ("to_brackets", "to_jsonl", "to_listops", "to_sexpressions"))

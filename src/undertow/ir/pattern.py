@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Protocol, Union
 
 from undertow.ir.draft import Draft
 from undertow.ir.graph import EMPTY, Array, Attrs, Const, Node, Operand, Port
@@ -52,6 +52,7 @@ class Form:
     commutes: bool = False  # do the two operands match in either order?
     name: str = ""  # key of the matched node in `Match.nodes`
     attrs: Attrs = EMPTY  # of a result's node
+    of_constants: bool = False  # does it match only if all operands are constants?
 
 
 def form(op: str, *inputs: Pattern | Operand, index: int = 0, commutes: bool = False, name: str = "") -> Form:
@@ -67,6 +68,17 @@ Row = tuple[str, Form, Result]
 ANY = "*"  # as the operator of a row: every primitive
 
 
+class Nodes(Protocol):
+    """A graph that rows are matched against."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    def type_of(self, operand: Operand) -> Type: ...
+
+    def is_pivot(self, port: Port) -> bool: ...
+
+
 class Table:
     """A named table. Rows of an operator are tried in order; the first that matches wins."""
 
@@ -74,6 +86,7 @@ class Table:
         self.name = name
         self.rows = tuple(rows)
         self._of = grouped((row[1].op, row) for row in self.rows)
+        self._likely: dict[tuple[str, ...], tuple[Row, ...]] = {}
 
     def of(self, op: str) -> Iterator[Row]:
         """The rows that an operator could match."""
@@ -81,12 +94,53 @@ class Table:
         if is_primitive(op):
             yield from self._of.get(ANY, ())
 
+    def likely(self, graph: Nodes, node: Node) -> tuple[Row, ...]:
+        """The rows that a node could match, as far as one can tell from what its operands are made by.
+
+        Most nodes match no row, and this finds that out by one look into a dict.
+        """
+        if len(node.inputs) > 3:  # too many combinations to remember
+            return tuple(self.of(node.op))
+        key = [node.op]
+        for operand in node.inputs:
+            if operand.__class__ is Const:
+                key += "", operand.type.dtype.kind
+            else:
+                source = graph.nodes[operand.node]  # type: ignore[union-attr]
+                key += source.op, source.types[operand.index].dtype.kind  # type: ignore[union-attr]
+        found = self._likely.get(known := tuple(key))
+        if found is None:
+            made = tuple(zip(key[1::2], key[2::2], strict=True))
+            found = self._likely[known] = tuple(row for row in self.of(node.op) if _is_likely(row[1], made))
+        return found
+
+
+def _is_likely(pattern: Form, made: Sequence[tuple[str, str]]) -> bool:
+    """Could operands fit, of which these are the operators ("" for a constant) and the kinds of their dtypes?"""
+    if pattern.of_constants and any(op for op, _ in made):
+        return False
+    if pattern.inputs is None:
+        return True
+    if len(pattern.inputs) != len(made):
+        return False
+    orders = (made, made[::-1]) if pattern.commutes else (made,)
+    return any(all(map(_could_fit, pattern.inputs, order)) for order in orders)
+
+
+def _could_fit(pattern: Pattern | Operand, made: tuple[str, str]) -> bool:
+    op, kind = made
+    if isinstance(pattern, Form):
+        return pattern.op == op
+    if isinstance(pattern, (Port, Const)):
+        return True
+    return (not pattern.kinds or kind in pattern.kinds) and not (isinstance(pattern, Known) and op)
+
 
 @dataclass(slots=True)
 class Match:
     """A node that fits a pattern: the argument of a rule's function."""
 
-    draft: Draft
+    graph: Nodes
     node: Node  # its operands are already rewritten
     pred: Port | None = None  # of a Merge: the predicate of the branch that it closes
     operands: dict[str, Operand] = field(default_factory=dict)
@@ -95,8 +149,14 @@ class Match:
     def __getitem__(self, name: str) -> Operand:
         return self.operands[name]
 
+    @property
+    def draft(self) -> Draft:
+        """The draft that nodes are added to: where there are branches, rows are matched against that."""
+        assert isinstance(self.graph, Draft)
+        return self.graph
+
     def type(self, operand: Operand) -> Type:
-        return self.draft.type_of(operand)
+        return self.graph.type_of(operand)
 
     def fits(self, pattern: Pattern | Operand, operand: Operand) -> bool:
         """Does an operand fit, given what is bound so far? (Recursion is over the pattern, never over the graph.)"""
@@ -113,11 +173,11 @@ class Match:
         return is_same(self.operands.setdefault(pattern.name, operand), operand)
 
     def _fits_node(self, pattern: Form, port: Port) -> bool:
-        node = self.draft.nodes[port.node]
+        node = self.graph.nodes[port.node]
         if node.op != pattern.op or port.index != pattern.index:
             return False
         # Users of a node with control edges wait for those, too: matching through it would lose that order.
-        if any(not self.draft.is_pivot(control) for control in node.controls):
+        if any(not self.graph.is_pivot(control) for control in node.controls):
             return False
         if pattern.name:
             self.nodes[pattern.name] = node

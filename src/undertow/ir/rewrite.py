@@ -35,6 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from undertow.errors import UndertowError
+from undertow.ir.budget import paced
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Port
 from undertow.ir.pattern import Form, Known, Match, Output, Table, Var, operand_key
@@ -59,8 +60,45 @@ def rewrite(
     A data edge also orders: a value comes after what it was computed from. If that orders state operators
     (`keeps_order`), a rule must not make a result independent of a value: x - x does not become 0.
     """
+    if _is_settled(graph, table, operators):
+        return graph, Counter()
     engine = _Engine(graph, table, operators, keeps_order)
     return engine.run(), +engine.count
+
+
+class _Settled:
+    """A graph as rows are matched against it, before anything has changed."""
+
+    def __init__(self, graph: FunctionGraph) -> None:
+        self.nodes = graph.nodes
+        self.type_of = graph.type_of
+        self.is_pivot = frozenset(graph.regions[0].starts).__contains__
+
+
+def _is_settled(graph: FunctionGraph, table: Table, operators: Operators) -> bool:
+    """Does no rule apply? Only graphs without branches are looked at: of long ones, most are such.
+
+    As long as no rule has applied to the nodes before, the operands of a node are those of the old graph.
+    """
+    if len(graph.regions) > 1:
+        return False
+    view, seen, purity = _Settled(graph), set[object](), dict[str, bool]()
+    for node in paced(graph.nodes):
+        if node.op in SOURCES:
+            continue
+        for _, pattern, result in table.likely(view, node):
+            match = Match(view, node)
+            if match.fits_inputs(pattern, node) and not (callable(result) and result(match) is None):
+                return False
+        is_pure = purity.get(node.op)
+        if is_pure is None:
+            is_pure = purity[node.op] = operators.is_pure(node.op)
+        if is_pure:
+            count = len(seen)
+            seen.add(_node_key(node))
+            if len(seen) == count:  # perhaps the same expression
+                return False
+    return True
 
 
 class _Engine(Copy):
@@ -108,8 +146,11 @@ class _Engine(Copy):
             elif node.op == "merge":
                 self.visit_merge(number, node, region)
             else:
-                inputs, controls = tuple(map(self.operand, node.inputs)), self.controls(node, region)
-                self.normalize(number, replace(node, inputs=inputs, controls=controls, region=region))
+                inputs = tuple(map(self.operand, node.inputs))
+                controls = self.controls(node, region) if node.controls else ()
+                # Not `replace`, which takes twice as long.
+                new = Node(node.op, inputs, node.types, node.name, region, node.attrs, controls, node.span)
+                self.normalize(number, new)
         return self.freeze()
 
     # -- from old to new -----------------------------------------------------------------------------------
@@ -276,14 +317,15 @@ class _Engine(Copy):
         """Add a node, unless there is an equal one."""
         if not (node.op in ("switch", "merge") or self.operators.is_pure(node.op)):
             return self.draft.add(node)
-        number = self.find(node)
+        key = _node_key(node)
+        number = self.find(node, key)
         if number is None:
-            number = self.known[_node_key(node)] = self.draft.add(node)
+            number = self.known[key] = self.draft.add(node)
         return number
 
-    def find(self, node: Node) -> int | None:
+    def find(self, node: Node, key: object = None) -> int | None:
         """The number of an equal node, if there is one."""
-        number = self.known.get(_node_key(node))
+        number = self.known.get(key or _node_key(node))
         return number if number is not None and _is_equal(self.draft.nodes[number], node) else None
 
     def above(self, node: Node) -> Port | None:
@@ -311,9 +353,9 @@ class _Engine(Copy):
 
     def apply(self, node: Node, pred: Port | None) -> tuple[str, Node | tuple[Operand, ...]] | None:
         """The first rule that matches, and what the node becomes: another node, or operands for its outputs."""
-        if any(not self.draft.is_pivot(control) for control in node.controls):
+        if node.controls and any(not self.draft.is_pivot(control) for control in node.controls):
             return None
-        for name, pattern, result in self.table.of(node.op):
+        for name, pattern, result in self.table.likely(self.draft, node):
             match = Match(self.draft, node, pred)
             if not match.fits_inputs(pattern, node):
                 continue

@@ -24,6 +24,8 @@ def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counte
     live = _Liveness(library, effects)
     live.run()
     count: Counter[str] = Counter()
+    if all(_is_all_live(body) for body in live.bodies.values()):
+        return library, count
     functions = {name: _rebuild(live, body, count) for name, body in live.bodies.items() if body.is_entered}
     count["dead function"] += len(library.functions) - len(functions)
     return Library(functions, library.main), +count
@@ -270,6 +272,18 @@ def acts(op: str) -> bool:
 
 # --------------------------------------------------------------------------------------------------------------
 # Rebuilding
+
+
+def _is_all_live(body: _Body) -> bool:
+    """Is there nothing to remove? (A graph with branches is rebuilt in any case: that also numbers them anew.)"""
+    graph = body.graph
+    if not body.is_entered or len(graph.regions) > 1 or len(body.kept_shared) < len(graph.shared):
+        return False
+    for phase, params, results in zip(graph.phases, body.kept_params, body.kept_results, strict=True):
+        if len(params) < len(phase.params) or len(results) < len(phase.results):
+            return False
+    ops = [node.op for number, node in enumerate(graph.nodes) if number not in body.nodes]
+    return all(op in ("start", "param") for op in ops) and not any(node.op == "gradient" for node in graph.nodes)
 
 
 def _rebuild(live: _Liveness, body: _Body, count: Counter[str]) -> FunctionGraph:

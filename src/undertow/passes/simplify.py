@@ -134,7 +134,7 @@ CONTROL: list[Row] = [
     ("merge of false and true", form("merge", FALSE, TRUE), _opposite),
 ]
 
-SIMPLIFY = Table("simplify", [*CONTROL, *ALGEBRA.rows, ("constant", Form(ANY, None), _fold)])
+SIMPLIFY = Table("simplify", [*CONTROL, *ALGEBRA.rows, ("constant", Form(ANY, None, of_constants=True), _fold)])
 
 # --------------------------------------------------------------------------------------------------------------
 # The pass

@@ -66,6 +66,9 @@ def work():
         return fib_(9), mixed_(X, 3), fib_.map([1, 2, 3]).tolist()
 
 
+os.environ["UNDERTOW_TRACEBACK"] = "full"  # tells where it was interrupted
+
+
 def rounds(count, interrupt, work=work, renew=renew, seed=0):
     """Interrupt the work `count` times; how often it was really stopped, and in which files."""
     renew()

@@ -2,13 +2,18 @@
 
 import copy
 import dataclasses
+import gc
 import pickle
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.api.options import quick_options
+from undertow.api.quick import quick
 from undertow.engines.contract import LateStats, Stats
 
 
@@ -75,7 +80,7 @@ class TestShortWay:
 
         for _ in range(2):
             assert added(1.0) == 3 and added(1.0, y=3.0) == 4 and added(1.0, 4.0) == 5
-        assert len(added.__undertow_programs__.quick._known) == 1
+        assert len(added.__undertow_programs__.quick) == 1
 
     def test_containers_are_taken_apart_alike(self):
         @dataclasses.dataclass
@@ -102,7 +107,7 @@ class TestShortWay:
             assert total(Pair({"c": a}, b[0]), 1.0) == 2 * scale + 1
             assert total((a, b[0]), 1) == total([a, b[0]], 1) == total(Point(a, float(b[0])), 1) == 2 * scale + 1
             np.testing.assert_array_equal(total((b, b), b), b)
-        assert len(total.__undertow_programs__.quick._known) == 6  # all but the named tuple
+        assert len(total.__undertow_programs__.quick) == 6  # all but the named tuple
 
     def test_forests_of_all_sizes(self):
         @ut.function
@@ -235,6 +240,194 @@ class TestShortWay:
             return count.assign_add(x)
 
         assert [int(next_of(2)) for _ in range(3)] == [2, 4, 6]
+
+
+class TestWithoutPython:
+    """Calls that the core runs at once, from arguments to result."""
+
+    def test_results_of_every_structure(self):
+        @dataclasses.dataclass
+        class Pair:
+            first: object
+            second: object
+
+        class Point(NamedTuple):
+            x: float
+            y: float
+
+        @ut.function
+        def made(x, n):
+            return {
+                "tuple": (x, n, ()), "list": [x + 1, [n, []]], 1: Point(n, x), None: Pair({"x": x}, "static"),
+                "none": None, "empty": {},
+            }  # fmt: skip
+
+        for size in (3, 3, 500):  # the third is large: its memory is not copied
+            x = np.arange(float(size))
+            for _ in range(3):
+                found = made(x, 2)
+                assert list(found) == ["tuple", "list", 1, None, "none", "empty"]
+                assert found["none"] is None and found["empty"] == {} and found["tuple"][1:] == (2, ())
+                assert type(found[1]) is Point and type(found[None]) is Pair and found[None].second == "static"
+                for array in (found["tuple"][0], found[1].y, found[None].first["x"], found["list"][0] - 1):
+                    np.testing.assert_array_equal(array, x)
+                    assert array is not x and array.flags.writeable and not np.shares_memory(array, x)
+        assert made.__undertow_programs__.items()[0][1].direct is not None
+
+    @pytest.mark.parametrize("dtype", [np.bool_, np.int32, np.int64, np.float32, np.float64])
+    def test_values_keep_their_bits(self, dtype):
+        @ut.function
+        def same(x, y):
+            return y, x
+
+        value = np.array([[1.7, -2.3], [0, 3.1]]).astype(dtype)
+        for array in (value, value[::-1], value.T, value[:, 1:], value[:0], value[0, 0], np.asfortranarray(value)):
+            for _ in range(3):
+                scalar, found = same(array, dtype(2.5))
+                assert type(scalar) is dtype and scalar == dtype(2.5)
+                assert found.dtype == dtype and found.shape == array.shape and (found == array).all()
+
+    def test_numbers_take_the_annotated_dtype(self):
+        @ut.function
+        def cast(a: ut.bool, b: ut.i32, c: ut.i64, d: ut.f32, e: ut.f64):
+            return a, b, c, d, e
+
+        kinds = [np.bool_, np.int32, np.int64, np.float32, np.float64]
+        for _ in range(2):
+            for args in [(True, 3, -4, 0.1, 0.1), (False, 7, 2**62, 2, 2), (True, True, False, True, False)]:
+                found = cast(*args)
+                assert [type(value) for value in found] == kinds
+                assert list(found) == [kind(value) for kind, value in zip(kinds, args, strict=True)]
+            for wrong in [(1, 3, 4, 0.1, 0.1), (True, 2**31, 4, 0.1, 0.1), (True, 3, 2**63, 0.1, 0.1)]:
+                with pytest.raises(ut.TypeMismatch):
+                    cast(*wrong)
+            with pytest.raises(ut.TypeMismatch):
+                cast(True, 1, 1, 1.0, 10**400)
+
+    def test_what_only_looks_like_an_array_goes_the_long_way(self):
+        class Mine(np.ndarray):
+            pass
+
+        @ut.function
+        def total(x):
+            return ut.sum(x)
+
+        for x in (
+            np.arange(3.0).view(Mine), np.arange(3, dtype=np.int16),
+            np.arange(3, dtype=np.longlong), np.frombuffer(b"x" + np.arange(3.0).tobytes(), np.float64, offset=1),
+        ):  # fmt: skip
+            assert [total(x) for _ in range(3)] == [3, 3, 3]
+
+    def test_errors_are_those_of_the_long_way(self):
+        @ut.function
+        def share(n: ut.i64, x) -> ut.f64:
+            return 10 // n + x[0] if n < 5 else share(n - 1, x)
+
+        x = np.ones(2)
+        assert share(1, x) == share(1, x) == 11
+        said = []
+        for limits in ({}, {"timed": True}):  # timed runs take the long way
+            with ut.options(**limits), pytest.raises(ut.Fault) as raised:
+                share(0, x)
+            said.append(str(raised.value))
+            with ut.options(max_depth=3, **limits), pytest.raises(ut.RecursionLimit) as deep:
+                share(30, x)
+            said.append(str(deep.value))
+        assert said[:2] == said[2:] and "share" in said[0] and "max_depth=3" in said[1]
+        assert share(1, x) == 11
+
+    def test_options_hold(self):
+        @ut.function
+        def down(n: ut.i64) -> ut.i64:
+            return 0 if n <= 0 else down(n - 1)
+
+        assert down(5) == 0
+        for limits, error in [
+            ({"timeout": 0}, ut.Timeout),
+            ({"frames": 3}, ut.FrameLimit),
+            ({"memory": 10}, ut.FrameLimit),
+        ]:
+            with ut.options(**limits), pytest.raises(error):
+                down(100)
+        with ut.options(engine="reference"):
+            assert down(5) == 0
+        assert down.__undertow_programs__.items()[0][1].plans.keys() == {("waves", True), ("reference", True)}
+
+    def test_keys_that_are_equal_and_not_the_same(self):
+        @ut.function
+        def first(x):
+            return next(iter(x.values()))
+
+        for _ in range(3):
+            for key in ("a", "".join(["a", "b"]), 1, True, 1.0, None, (1, 2), 2**70):
+                assert first({key: 2.5}) == 2.5
+        assert len(first.__undertow_programs__.quick) == 5  # plain keys: a, ab, 1, None, 2**70
+
+    def test_a_list_that_contains_itself_and_a_key_that_raises(self):
+        class Key:
+            def __hash__(self):
+                return 1
+
+            def __eq__(self, other):
+                raise KeyboardInterrupt
+
+        @ut.function
+        def size(x):
+            return ut.sum(x["x"])
+
+        assert size({"x": np.ones(2)}) == 2
+        with pytest.raises((KeyboardInterrupt, ut.UndertowError)):
+            size({Key(): np.ones(2)})
+        assert size({"x": np.ones(2)}) == 2
+
+    def test_functions_and_what_they_know_are_garbage_in_the_end(self):
+        @dataclasses.dataclass
+        class Box:
+            value: object
+
+        def make():
+            @ut.function
+            def same(box):
+                return Box(box.value), same  # a result that holds the function itself
+
+            Box.kept = same
+            for _ in range(3):
+                assert same(Box(2.0))[0].value == 2 and same(Box(2.0))[1] is same
+            return weakref.ref(same.__undertow_programs__)
+
+        seen = make()
+        del Box.kept
+        gc.collect()
+        assert seen() is None
+
+    def test_inputs_that_are_no_arguments(self):
+        @ut.function
+        def scaled(x, by):
+            return x * by
+
+        assert scaled(2.0, 3.0) == 6
+        program = scaled.__undertow_programs__.items()[0][1]
+        known, outside = quick(), [np.float64(5)]
+        assert known.add((1.0,), [4], [], program, lambda: outside and list(outside))
+        assert known.add((1.0,), [4], [], program, lambda: [np.float64(7)])
+        limits = quick_options()
+        assert known.call((2.0,), limits) == 10 and known.find((2.0,)) == (program, [2.0, 5.0])
+        for wrong in ([], [np.float32(5)], [np.ones(2)], [object()], [np.float64(5)] * 2):
+            outside[:] = wrong  # the first does not hold any more, or does not fit
+            assert known.call((2.0,), limits) in (14, NotImplemented)
+
+    def test_many_threads_at_once(self):
+        @ut.function
+        def twice(x):
+            return {"x": x * 2, "n": x.shape[0]}
+
+        arrays = [np.full(n, float(n)) for n in range(1, 9)]
+
+        def work(array):
+            return all((twice(array)["x"] == 2 * array).all() for _ in range(200))
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(work, arrays))
 
 
 class TestLateStats:

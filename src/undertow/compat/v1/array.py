@@ -27,6 +27,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
+from undertow.tracebacks import boundaries
 from undertow.types import DType, Type, dtype_of, f32, f64, i32, i64
 
 __all__ = [
@@ -168,7 +169,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
     """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
     with writing(shape, a, b):
-        return named(wrap(draw(_sizes(shape), with_reads(a), with_reads(b), dtype_of(dtype))), name)
+        return named(wrap(draw(with_reads(a), with_reads(b), _sizes(shape), dtype_of(dtype))), name)
 
 
 def random_normal(
@@ -346,3 +347,6 @@ def size(input: Any, name: str | None = None, out_type: Any = i32) -> Any:
 def rank(input: Any, name: str | None = None) -> Any:
     """The number of dimensions, as a tensor."""
     return apply(lambda x: np.int32(x.type.rank), [input], name)
+
+
+boundaries(globals(), __all__)

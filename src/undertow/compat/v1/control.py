@@ -36,6 +36,7 @@ from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
+from undertow.tracebacks import boundaries
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -386,3 +387,6 @@ class device:
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
     """Accepted and ignored; nodes are named after their operations and enclosing branches."""
     yield f"{name or default_name or ''}/"
+
+
+boundaries(globals(), __all__)

@@ -35,6 +35,7 @@ from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, operand
 from undertow.ir.graph import Attrs, Operand, Port
+from undertow.tracebacks import boundaries
 from undertow.types import Type, dtype_of, said, weak_dtype
 from undertow.types import type_of as numpy_type_of
 
@@ -470,3 +471,6 @@ def _how_to_fit(actual: Type, wanted: Type) -> str:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+boundaries(globals(), __all__)

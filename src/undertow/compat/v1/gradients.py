@@ -25,6 +25,7 @@ from undertow.ir.structure import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.derive.activity import is_smooth
 from undertow.passes.markers.paths import DERIVATIVE, is_inside
+from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = ["gradients"]
@@ -235,3 +236,6 @@ def _check_outside(
             here(),
             hint="call tf.gradients outside the tf.cond, and use its result inside",
         )
+
+
+boundaries(globals(), __all__)

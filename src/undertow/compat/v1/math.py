@@ -13,6 +13,7 @@ from undertow.compat.v1.missing import explain
 from undertow.compat.v1.tensor import apply, as_tensor, named, operands, wrap, writing
 from undertow.frontend.functions import public as functions
 from undertow.ops.op import CATALOGUE
+from undertow.tracebacks import boundaries
 from undertow.types import dtype_of
 
 Op = Callable[..., Any]
@@ -170,3 +171,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+boundaries(globals(), __all__)

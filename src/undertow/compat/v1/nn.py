@@ -9,6 +9,7 @@ from undertow.compat.v1.math import from_rows, reduce_sum, square
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.tensor import apply
 from undertow.frontend.functions import public as functions
+from undertow.tracebacks import boundaries
 
 _FROM_ROWS = from_rows("tf.nn.")
 globals().update(_FROM_ROWS)
@@ -58,3 +59,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+boundaries(globals(), __all__)

@@ -26,6 +26,7 @@ from undertow.frontend.values.state import acts_as_its_value
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Attrs
 from undertow.passes.markers.paths import UPDATE
+from undertow.tracebacks import boundaries
 from undertow.types import Type, dtype_of, f32
 from undertow.types import type_of as numpy_type_of
 
@@ -355,3 +356,6 @@ def glorot_uniform_initializer(seed: Any = None) -> Initializer:
         return drawn(random.uniform, shape, -limit, limit, dtype)
 
     return make
+
+
+boundaries(globals(), __all__)

@@ -25,6 +25,7 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable, trainable_variables
 from undertow.compat.v1.tensor import Operation, Tensor, apply, as_tensor, is_tensor_like, writing
 from undertow.errors import GraphError, TypeMismatch, brief
+from undertow.tracebacks import boundaries
 from undertow.types import i64
 
 __all__ = [
@@ -300,3 +301,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+boundaries(globals(), __all__)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from undertow import _core
@@ -18,12 +17,6 @@ from undertow.plan.plan import Plan, Schedule
 
 WIDTH = 4096  # lanes of a wave, at most
 SCHEDULES = ("auto", "lockstep", "agenda")
-
-
-def usable_cores() -> int:
-    """The default number of threads of a run."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 class Waves:
@@ -80,7 +73,7 @@ class WavesPlan(native.NativePlan):
             *native.limits_of(options),
             # An agenda makes frames as early as it can; where their number is limited, lockstep goes deep first.
             self.is_free and options.frames is not None,
-            options.threads or usable_cores(),
+            options.threads or _core.usable_cores(),
             None if host.record is None else host.wave,
             options.timed,
         )

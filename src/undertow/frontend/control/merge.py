@@ -159,7 +159,9 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
         (y if isinstance(x, Absent) else x) if fit is None else _merge_leaf(x, y, fit, regions, ctx, name, span)
         for (x, y), fit in zip(pairs, fits, strict=True)
     ]
-    return unflatten(structure_a, merged)
+    value = unflatten(structure_a, merged)
+    ctx.session.interpreter.owned.own_merged(value, (a, b), regions)
+    return value
 
 
 def _is_settled(x: Any, y: Any) -> bool:

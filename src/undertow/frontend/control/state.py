@@ -6,6 +6,8 @@ afterwards.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,9 @@ from undertow.ir.exact import exact, keys_of
 from undertow.ir.graph import Port
 from undertow.types import CTL
 
+_SEQUENCES = (list, deque)
+_CONTAINERS = (list, dict, set, deque)
+
 
 @dataclass(slots=True, eq=False)
 class State:
@@ -27,11 +32,13 @@ class State:
     vars: dict[str, Any]
     effect: Port | None
     contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy)
+    made: int = 0  # how much the capture had made by then, and changed for good: see ownership.py
+    changed_for_good: int = 0
 
 
-def save(env: Env, builder: Builder) -> State:
-    """The current state."""
-    return State(dict(env.vars), builder.effect, contents(env))
+def save(env: Env, builder: Builder, is_made: Callable[[Any], bool]) -> State:
+    """The current state; objects have contents if the capture made them."""
+    return State(dict(env.vars), builder.effect, contents(env, is_made))
 
 
 def restore(state: State, env: Env, builder: Builder) -> None:
@@ -42,8 +49,13 @@ def restore(state: State, env: Env, builder: Builder) -> None:
         _refill(container, held)
 
 
-def contents(env: Env) -> dict[int, tuple[Any, Any]]:
-    """The lists, dicts and sets that variables reach, with copies of their contents."""
+def held_by(value: Any) -> Any:
+    """What holds the contents of a container or an object, and can be refilled; None if there is no such thing."""
+    return value if isinstance(value, _CONTAINERS) else getattr(value, "__dict__", None)
+
+
+def contents(env: Env, is_made: Callable[[Any], bool]) -> dict[int, tuple[Any, Any]]:
+    """The containers that variables reach, attributes of objects included, with copies of their contents."""
     held: dict[int, tuple[Any, Any]] = {}
     seen: set[int] = set()  # joins
     stack = [value for around in env.outwards() for value in around.vars.values()]
@@ -55,24 +67,30 @@ def contents(env: Env) -> dict[int, tuple[Any, Any]]:
             elif id(item) not in seen:
                 seen.add(id(item))
                 stack.extend((item.then, item.other))
-        elif isinstance(item, (list, dict, set)) and id(item) not in held:
-            held[id(item)] = (item, item.copy())
-            stack.extend(item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, _CONTAINERS):
+            if id(item) not in held:
+                held[id(item)] = (item, item.copy())
+                stack.extend(item.values() if isinstance(item, dict) else item)
         elif isinstance(item, tuple):
             stack.extend(item)
+        elif is_made(item) and (attributes := held_by(item)) is not None:
+            stack.append(attributes)
     return held
 
 
 def _refill(container: Any, contents: Any) -> None:
     if not _is_same(container, contents):
         container.clear()
-        (container.extend if isinstance(container, list) else container.update)(contents)
+        if isinstance(container, dict):
+            dict.update(container, contents)  # `update` of a Counter adds
+        else:
+            (container.update if isinstance(container, set) else container.extend)(contents)
 
 
 def _is_same(a: Any, b: Any) -> bool:
     if len(a) != len(b):
         return False
-    if isinstance(a, list):
+    if isinstance(a, _SEQUENCES):
         return all(x is y for x, y in zip(a, b, strict=True))
     if isinstance(a, set):
         return set(map(exact, a)) == set(map(exact, b))
@@ -101,7 +119,9 @@ def join_states(
         if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
             _refill(container, ends[0])
             continue
-        if len(ends[0]) != len(ends[-1]) or (not isinstance(held, list) and keys_of(ends[0]) != keys_of(ends[-1])):
+        if len(ends[0]) != len(ends[-1]) or (
+            not isinstance(held, _SEQUENCES) and keys_of(ends[0]) != keys_of(ends[-1])
+        ):
             a, b = (_contained(end) for end in ends)
             raise CaptureError(
                 f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
@@ -110,10 +130,10 @@ def join_states(
             )
         called = f"an item of {name_of(container, before)}"
         items: dict[Any, Any] = {}
-        for item in range(len(ends[0])) if isinstance(held, list) else ends[0]:
+        for item in range(len(ends[0])) if isinstance(held, _SEQUENCES) else ends[0]:
             a, b = (ABSENT if side is None else side[item] for side in sides)
             items[item] = join_values("", a, b, regions, ctx, called)
-        _refill(container, list(items.values()) if isinstance(held, list) else items)
+        _refill(container, list(items.values()) if isinstance(held, _SEQUENCES) else items)
 
 
 def join_where_it_falls(
@@ -143,7 +163,7 @@ def _innermost_first(states: list[State]) -> list[int]:
                 item = stack.pop()
                 if isinstance(item, tuple):
                     stack.extend(item)
-                elif isinstance(item, (list, dict, set)):
+                elif isinstance(item, _CONTAINERS):
                     inside.setdefault(key, []).append(id(item))
     order: dict[int, None] = {}
     opened: set[int] = set()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values.operands import (
     as_operand,
@@ -22,6 +23,7 @@ from undertow.frontend.values.operands import (
     type_of,
 )
 from undertow.frontend.values.traced import IndexedArray, context, emit
+from undertow.tracebacks import boundaries
 from undertow.types import DType, dtype_of, f64, i64
 
 __all__ = [
@@ -101,12 +103,15 @@ def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: bo
     """
     count = static_int(num, "the number of points")
     first, last = numbers(start, stop)
+    if type_of(first).shape or type_of(last).shape:
+        raise TypeMismatch("linspace goes between single numbers, not arrays", hint="write start + t * (stop - start)")
     wanted = result_dtype(dtype, type_of(first).dtype)
     wanted = wanted if wanted.kind == "float" else f64
-    part = np.linspace(0, 1, count, endpoint=endpoint, dtype=wanted.numpy)
-    # Both weights, so that the last one is stop exactly.
-    from_first = plain.multiply(convert(first, wanted), 1 - part)
-    return plain.add(from_first, plain.multiply(convert(last, wanted), part))
+    first, last = convert(first, wanted), convert(last, wanted)
+    step = plain.divide(plain.subtract(last, first), max(count - bool(endpoint), 1))
+    places = np.arange(count)
+    between = plain.add(plain.multiply(places.astype(wanted.numpy), step), first)  # as NumPy, to the bit
+    return plain.where(places == count - 1, last, between) if endpoint and count > 1 else between
 
 
 def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> Any:
@@ -116,9 +121,11 @@ def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> An
     array([[1, 0],
            [0, 1]], dtype=int32)
     """
-    rows, columns = arange(n_rows), arange(n_rows if n_cols is None else n_cols)
+    sizes = (n_rows, n_rows if n_cols is None else n_cols)
+    rows, columns = map(arange, sizes)
     (below,) = emit("expand_dims", [rows], axes=(1,))
-    return convert(plain.equal(plain.add(below, k), columns), result_dtype(dtype, f64))
+    ones = full(sizes, 1, dtype=result_dtype(dtype, f64))  # so that negative sizes are a fault
+    return plain.where(plain.equal(plain.add(below, k), columns), ones, type_of(ones).dtype.numpy.type(0))
 
 
 def one_hot(indices: Any, n: Any, /, dtype: Any = None) -> Any:
@@ -172,3 +179,6 @@ def random_uniform(key: Any, /, shape: Any = (), dtype: Any = None) -> Any:
 def random_normal(key: Any, /, shape: Any = (), dtype: Any = None) -> Any:
     """Random floats, normally distributed with mean 0 and deviation 1: a pure function of the key."""
     return _draw("random_normal", key, shape, result_dtype(dtype, f64))
+
+
+boundaries(globals(), __all__)

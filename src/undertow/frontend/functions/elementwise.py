@@ -15,6 +15,7 @@ from undertow.frontend.functions import plain
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, is_weak, numbers, type_of
 from undertow.frontend.values.traced import Traced, emit, is_traced
+from undertow.tracebacks import boundaries
 from undertow.types import dtype_of
 
 __all__ = ["astype", "clip", "positive", "pow", "round", "stop_gradient"]
@@ -68,12 +69,18 @@ def round(x: Any, /, decimals: int = 0) -> Any:
     array([ 0.,  2., -3.])
     """
     value = numbers(x)[0]
-    if type_of(value).dtype.kind == "int":
+    is_whole = type_of(value).dtype.kind == "int"
+    if is_whole and decimals >= 0:
         return value
     if decimals == 0:
         return emit("round", [value])[0]
-    scale = 10.0**decimals
-    return plain.divide(emit("round", [plain.multiply(value, scale)])[0], scale)
+    # As NumPy: powers of ten below 1 are not exact, so it divides by those above 1.
+    if decimals > 0:
+        scale = 10.0**decimals
+        return plain.divide(emit("round", [plain.multiply(value, scale)])[0], scale)
+    scale = 10.0**-decimals
+    rounded = plain.multiply(emit("round", [plain.divide(value, scale)])[0], scale)
+    return convert(rounded, type_of(value).dtype) if is_whole else rounded
 
 
 def astype(x: Any, dtype: Any, /) -> Any:
@@ -83,3 +90,6 @@ def astype(x: Any, dtype: Any, /) -> Any:
     array([         1,         -1, 2147483647], dtype=int32)
     """
     return convert(as_operand(x), dtype_of(dtype))
+
+
+boundaries(globals(), __all__)

@@ -19,6 +19,7 @@ from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.values.operands import dim, numbers, one_axis, type_of
 from undertow.frontend.values.traced import emit
+from undertow.tracebacks import boundaries
 
 __all__ = ["dot", "einsum", "outer", "tensordot", "vecdot"]
 
@@ -109,7 +110,10 @@ def _wrong(subscripts: str, what: str) -> TypeMismatch:
 def _parse(subscripts: str, values: Sequence[Any]) -> tuple[list[_Term], tuple[str, ...]]:
     """The labels of the operands and of the result. The axes of an ellipsis are labelled ...1, ...2 from the end."""
     if not isinstance(subscripts, str):
-        raise TypeMismatch("the first argument of einsum must be the subscripts, a string")
+        raise TypeMismatch(
+            "the first argument of einsum must be the subscripts, a string",
+            hint="as in ut.einsum('bij,bjk->bik', x, y)",
+        )
     inputs, arrow, result = subscripts.replace(" ", "").partition("->")
     parts = inputs.split(",")
     if len(parts) != len(values):
@@ -263,3 +267,6 @@ def _regrouped(value: Any, groups: list[list[tuple[Any, int]]]) -> Any:
         if sizes[at] is None:
             sizes[at] = along.product(tuple(dim(v, k) for v, k in group))
     return arrays.reshape(value, sizes)
+
+
+boundaries(globals(), __all__)

@@ -14,3 +14,5 @@ from undertow.frontend.functions.reduction import *  # noqa: F403
 from undertow.frontend.values.traced import FUNCTIONS as _FUNCTIONS
 
 _FUNCTIONS.update({name: function for name, function in globals().items() if not name.startswith("_")})
+
+from undertow.frontend.functions import as_numpy as _as_numpy  # noqa: E402, F401 - it needs all of these functions

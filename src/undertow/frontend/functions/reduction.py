@@ -24,6 +24,7 @@ from undertow.frontend.values.operands import (
     type_of,
 )
 from undertow.frontend.values.traced import emit
+from undertow.tracebacks import boundaries
 from undertow.types import DType, i32, i64
 
 __all__ = ["count_nonzero", "cumsum", "cumulative_sum", "mean", "prod", "size", "std", "sum", "var"]
@@ -120,3 +121,6 @@ def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Any:
 
 
 cumsum = cumulative_sum
+
+
+boundaries(globals(), __all__)

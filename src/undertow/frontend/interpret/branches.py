@@ -20,8 +20,8 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError, UndertowError
 from undertow.frontend.control.merge import by_return, merge
-from undertow.frontend.control.restart import StartOver, until_fixpoint
-from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore, save
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
+from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.loops import array_loop, for_loop, while_loop
@@ -47,7 +47,7 @@ from undertow.frontend.interpret.statements import Statements
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
-from undertow.frontend.values.leaves import port_in
+from undertow.frontend.values.leaves import ABSENT, port_in
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
@@ -59,6 +59,9 @@ _UNROLL_NODES = {ast.For: 100_000, ast.While: 10_000}
 _DONE = object()
 
 
+_SIMPLE = frozenset((ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))  # most statements: without control flow
+
+
 class StatementInterpreter(Statements):
     """Runs every statement."""
 
@@ -68,7 +71,11 @@ class StatementInterpreter(Statements):
         if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
             return None
         if isinstance(outcome, Return):
+            if outcome.value is ABSENT:
+                raise Halted
             return outcome.value
+        if isinstance(outcome, Mixed) and outcome.value is ABSENT:
+            return None  # other paths raise
         raise CaptureError(
             f"`{env.closure.name}` returns a value on some paths, but reaches its end without a `return` on others",
             self.span(node, env),
@@ -76,9 +83,19 @@ class StatementInterpreter(Statements):
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Run the statements from `cell` up to `stop` (or the end)."""
+        """Run the statements from `cell` up to `stop` (or the end). One that raises returns a value that never is."""
+        try:
+            return (yield self._run(cell, stop, env))
+        except Halted:
+            return Return(ABSENT, self.ctx.span)
+
+    def _run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         while cell is not None and cell is not stop:
             statement = cell.statement
+            if type(statement) in _SIMPLE:
+                yield self.expr(statement, env)
+                cell = cell.next
+                continue
             if isinstance(statement, ast.If):
                 truth = yield self.condition(statement.test, env)
                 if not isinstance(truth, Traced):
@@ -100,6 +117,7 @@ class StatementInterpreter(Statements):
                     value = yield self.expr(statement.value, env)
                 self.at(statement, env)
                 span = self.ctx.span
+                self.owned.returned(value)
                 return Return(value if env.result is None else env.result(value), span)
             elif isinstance(statement, (ast.Break, ast.Continue)):
                 place = self._leave(Leave(isinstance(statement, ast.Break)), cell, stop)
@@ -156,7 +174,7 @@ class StatementInterpreter(Statements):
         """Run both sides until they stand at the same place: the outcome there, and the place."""
         ctx, builder, span = self.ctx, self.ctx.open_builder, self.ctx.span
         regions = builder.branch(ctx.session.resolve(pred))
-        before = save(env, builder)
+        before = self.save(env)
         sides: list[Side] = []
         for region, work in zip(regions, (then, other), strict=True):
             (outcome, place), state = yield self.on_side(region, before, work, env)
@@ -268,7 +286,7 @@ class StatementInterpreter(Statements):
                 hint="leave it with `break` or `return`",
             )
         builder = self.ctx.open_builder
-        checkpoint, before = builder.checkpoint(), save(env, builder)
+        checkpoint, before = builder.checkpoint(), self.save(env)
         mark = Mark(node, None, len(builder.nodes))
         # A `break` in its `else` leaves the enclosing loop, to a place further on.
         end = stop if node.orelse else after
@@ -297,7 +315,7 @@ class StatementInterpreter(Statements):
         node = mark.node
         if isinstance(node, ast.While):
             builder = self.ctx.open_builder
-            checkpoint, before = builder.checkpoint(), save(env, builder)
+            checkpoint, before = builder.checkpoint(), self.save(env)
             truth = yield self.condition(node.test, env)
             if isinstance(truth, Traced):
                 # The test belongs in the loop's own graph: forget what it wrote here.
@@ -324,6 +342,7 @@ class StatementInterpreter(Statements):
     def go_back(self, checkpoint: Checkpoint, state: State, env: Env) -> None:
         """Undo what was written and assigned since then."""
         builder = self.ctx.open_builder
+        self.owned.check_return(state, self.ctx.span)
         builder.rollback(checkpoint)
         self.ctx.session.forget_hidden(builder)
         restore(state, env, builder)
@@ -341,7 +360,7 @@ class StatementInterpreter(Statements):
             if not getattr(manager, "__undertow_capture__", False):
                 if hasattr(manager, "close"):
                     manager.close()
-                is_subgraph = hasattr(manager, "__undertow_definition__")
+                is_subgraph = hasattr(type(manager), "__undertow_definition__")
                 hint = HINTS["SubGraph" if is_subgraph else "With"]
                 raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
             managers.append(manager)

@@ -5,41 +5,66 @@ A call of an @ut.function becomes a call node, the user's own Python is captured
 
 from __future__ import annotations
 
+import abc
 import ast
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
-from typing import Any
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Protocol
+
+import numpy as np
 
 from undertow.errors import CaptureError
-from undertow.frontend.interpret.builtins import PYTHON
+from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
-from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
+from undertow.frontend.interpret.purity import (
+    calls_back,
+    changed_by,
+    is_generated,
+    is_pure,
+    why_refused,
+)
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    decorated,
+    is_user_class,
     is_user_code,
     refuse_unsupported,
     refuse_wrong_arguments,
     signature_of,
 )
 from undertow.frontend.syntax.source import Closure, Env
-from undertow.frontend.values.traced import Traced
+from undertow.frontend.values import tree
+from undertow.frontend.values.static import static
+from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
+from undertow.tracebacks import is_library_file, note_caller
 
-# Methods of lists, dicts and sets that change them.
-_MUTATORS = frozenset((
-    "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault",
-    "sort", "update",
-))  # fmt: skip
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+_SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
+_CACHED = type(functools.cache(abs))
+_PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
+# These do not take the next item of an iterator that they get.
+_LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
+# These ask an object for its class, and no more.
+_ASK_FOR_CLASS = (isinstance, issubclass, type, callable)
 
 
 class Interpreter(Containers):
     """Evaluates every expression. `statements.py` and `branches.py` add statements."""
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx)
+        self.statics = 0  # how many `ut.static(...)` are being evaluated
+        self.call_site: ast.Call | None = None  # the call that was written last, for messages
+        self.cached: dict[Any, Any] = {}  # results of functions under functools.cache
 
     def make_closure(self, node: Any, env: Env) -> Work:
         """A function defined inside a captured one."""
@@ -67,6 +92,8 @@ class Interpreter(Containers):
 
     def call_node(self, node: ast.Call, env: Env) -> Work:
         function = yield self.expr(node.func, env)
+        if function is static:
+            return (yield self.static(node, env))
         args: list[Any] = yield self.each(node.args, env)
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
@@ -76,24 +103,49 @@ class Interpreter(Containers):
             else:
                 kwargs[keyword.arg] = value
         self.at(node, env)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
-            self.refuse_outside(node.func.value, getattr(function, "__self__", None), env)
-        if any(function is f for f in _FRAME_FUNCTIONS) or (
-            any(function is f for f in (super, vars, dir)) and not args
-        ):
+        if function is super and not args:
+            return self.parent_class(env)
+        if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (vars, dir)) and not args):
             raise CaptureError(f"{function.__name__}() cannot be captured", hint="name the variables directly")
         span = self.ctx.span
+        self.call_site = node
         result = yield self.call(function, args, kwargs, env)
         self.ctx.span = span
         return result
 
+    def static(self, node: ast.Call, env: Env) -> Work:
+        """`ut.static(...)`: what is inside runs now, as plain Python, and its value is a constant."""
+        self.at(node, env)
+        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+            raise CaptureError("ut.static takes one expression", hint="write ut.static(f(x))")
+        self.statics += 1
+        try:
+            value = yield self.expr(node.args[0], env)
+        finally:
+            self.statics -= 1
+        self.at(node, env)
+        _refuse_traced_inside([value])
+        return value
+
+    def parent_class(self, env: Env) -> Any:
+        """`super()` in a method: its class is in a cell that Python makes for it, its object the first argument."""
+        for around in env.outwards():
+            cell, names = around.closure.cells.get("__class__"), list(around.closure.signature.parameters)
+            if cell is not None and names and names[0] in around.vars:
+                return super(cell.cell_contents, around.vars[names[0]])
+        raise CaptureError("super() outside of a method cannot be captured", hint="name the class: Base.method(self)")
+
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
         """Call anything: an @ut.function becomes a call node, the user's Python is captured inline, the rest runs."""
+        if self.statics:
+            return self.call_now(function, args, kwargs)
+        if isinstance(function, CalledBack):
+            function = function.function
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
-        definition = getattr(function, "__undertow_definition__", None)
-        if definition is not None:
-            bound = getattr(function, "__undertow_bound__", ())
+        known = decorated(function)
+        if known is not None:
+            definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
             special = None if isinstance(function, Traced) else SPECIAL.get(function)
@@ -109,10 +161,12 @@ class Interpreter(Containers):
             args, function = [function, *args], type(function).__call__
         if isinstance(function, Closure):
             return (yield self.invoke(function, args, kwargs))
-        if is_user_code(function):
-            closure = self.ctx.session.closure(function)
-            if closure is not None:
-                return (yield self.invoke(closure, args, kwargs))
+        if is_user_code(function) and not is_generated(function):
+            return (yield self.invoke(self.ctx.session.closure(function), args, kwargs))
+        if isinstance(function, type) and is_user_class(function):
+            return (yield self.construct(function, args, kwargs))
+        if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
+            return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
             raise CaptureError(
@@ -120,10 +174,86 @@ class Interpreter(Containers):
             )
         return self.call_native(function, args, kwargs)
 
+    def call_now(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function as plain Python does, outside the capture."""
+        _refuse_traced_inside([*args, *kwargs.values()])
+        with capturing(None):
+            return function(*args, **kwargs)
+
+    def call_cached(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """A function under functools.cache: captured inline, once for the same arguments."""
+        try:
+            key = (function, tuple(args), tuple(sorted(kwargs.items())))
+            is_known = key in self.cached
+        except (TypeError, CaptureError):  # an argument without a hash: a traced one, perhaps
+            return (yield self.call(function.__wrapped__, args, kwargs))
+        if not is_known:
+            value = yield self.call(function.__wrapped__, args, kwargs)
+            if any(map(is_traced, tree.flatten(value, is_traced)[0])):
+                return value
+            self.cached[key] = value
+        return self.cached[key]
+
+    def construct(self, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """An object of a class of the user's: its `__new__`, `__init__` and `__post_init__` are captured inline."""
+        new, init = cls.__new__, cls.__init__
+        has_fields = is_generated(init) and dataclasses.is_dataclass(cls)
+        if type(cls) not in _PLAIN_METACLASSES or not (_has_source(new) or _has_source(init) or has_fields):
+            return self.call_native(cls, args, kwargs)
+        if _has_source(new):
+            made = yield self.call(new, [cls, *args], kwargs)
+        else:
+            made = new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
+            self.owned.own(made)
+        if isinstance(made, cls):
+            if has_fields:
+                yield self._fill(made, cls, args, kwargs)
+            elif init is not object.__init__:
+                yield self.call(init, [made, *args], kwargs)
+        return made
+
+    def _fill(self, made: Any, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """What the `__init__` of a dataclass does."""
+        bound = inspect.signature(cls.__init__).bind(made, *args, **kwargs)
+        bound.apply_defaults()
+        stored = {field.name for field in dataclasses.fields(cls)}
+        only_for_init: list[Any] = []
+        for field in cls.__dataclass_fields__.values():
+            if field.name not in stored and field.name not in bound.arguments:
+                continue  # a ClassVar
+            value = bound.arguments.get(field.name, field.default) if field.init else field.default
+            if field.default_factory is not dataclasses.MISSING and (
+                not field.init or type(value).__name__ == "_HAS_DEFAULT_FACTORY_CLASS"
+            ):
+                value = yield self.call(field.default_factory, [], {})
+            if field.name not in stored:
+                only_for_init.append(value)
+            elif value is not dataclasses.MISSING:
+                object.__setattr__(made, field.name, value)
+        if hasattr(cls, "__post_init__"):
+            yield self.call(cls.__post_init__, [made, *only_for_init], {})
+
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
-        args = [self.ctx.session.seen_inside(value) for value in args]
-        kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        if (text := method_of_text(function, args, kwargs)) is not None:
+            return text
+        refuse_text(function, args, kwargs)
+        self._check_native(function, args, kwargs)
+        if calls_back(function):
+            args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]
+            kwargs = {name: CalledBack(self, a) if callable(a) else a for name, a in kwargs.items()}
+        session = self.ctx.session
+        args = [session.seen_inside(value) for value in args]
+        kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
+        if not any(function is f for f in _ASK_FOR_CLASS):
+            session.hold((*args, *kwargs.values()))
+        if isinstance(function, type) and is_user_class(function):
+            for name in ("__new__", "__init__", "__post_init__"):
+                session.hold_code(getattr(function, name, None))
+        elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
+            session.hold_code(function)
+        if (compute := on_traced(function, args, kwargs)) is not None:
+            return compute(*args, **kwargs)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -132,10 +262,15 @@ class Interpreter(Containers):
             )
         function = of_ufunc(function, args, kwargs)
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            return self.owned.adopt(result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
+            refuse_traced(function, args, kwargs, fault)
+            raise fault
+        except (AttributeError, ValueError) as fault:
+            refuse_traced(function, args, kwargs, fault)
             raise fault
         except StopIteration:
             # It must not end the generator that we are in.
@@ -143,13 +278,52 @@ class Interpreter(Containers):
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
 
+    def _check_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Refuse a call whose effect or result would be frozen in the graph."""
+        if not self.depth:
+            return  # the block of a SubGraph, which is plain Python
+        changes = changed_by(function, args)
+        if changes is not None and not isinstance(changes[0], Traced):
+            self.owned.change(changes[0], self._written_at(function))
+            if isinstance(changes[0], np.ndarray):
+                raise CaptureError(
+                    f"`{changes[1]}` changes an array in place, which cannot be captured",
+                    hint="create a new one, as np.sort(x), np.full(n, value) and ut.where do",
+                )
+        elif not is_pure(function) and not hasattr(type(function), "__undertow_capture__"):
+            written = "" if self.call_site is None else ast.unparse(self.call_site.func)
+            has_traced = any(map(holds_traced, (*args, *kwargs.values())))
+            what, hint = why_refused(function, written, has_traced)
+            raise CaptureError(what, hint=hint)
+        if not any(function is f for f in _LOOKS_ONLY):
+            for value in (*args, *kwargs.values()):
+                if hasattr(type(value), "__next__") and (changes is None or value is not changes[0]):
+                    self.owned.change(value, "")
+
+    def _written_at(self, function: Any) -> str:
+        """How the user wrote the thing that a call changes."""
+        node = self.call_site
+        if node is None:
+            return ""
+        owner = getattr(function, "__self__", None)
+        if isinstance(node.func, ast.Attribute) and owner is not None and not isinstance(owner, ModuleType):
+            return ast.unparse(node.func.value)
+        return ast.unparse(node.args[0]) if node.args else ""
+
     def invoke(
-        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+        is_inline: bool = True,
     ) -> Work:
-        """Capture a plain Python function inline; `result` checks what it returns."""
+        """Capture a plain Python function inline, or as a graph of its own; `result` checks what it returns."""
         refuse_unsupported(closure)
-        values = bind_arguments(closure, args, kwargs, self.ctx.span)
-        env = Env(closure, closure.local, closure.env, values, result=result)
+        caller = self.ctx.span
+        values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
+        called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
@@ -160,6 +334,10 @@ class Interpreter(Containers):
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
             return (yield self.run_body(closure.node, env))
+        except Exception as fault:
+            if caller is not None and caller.place != closure.span.place:  # else Python's own traceback shows the call
+                note_caller(fault, self.ctx.span, caller)
+            raise
         finally:
             self.depth -= 1
 
@@ -168,6 +346,32 @@ class Interpreter(Containers):
 
     def run(self, cell: Any, stop: Any, env: Env) -> Work:
         raise NotImplementedError  # branches.py
+
+
+class CalledBack:
+    """A function that code other than the user's calls, as `map` and `sorted` do: its calls are captured, too."""
+
+    __slots__ = ("function", "interp")
+
+    def __init__(self, interp: Interpreter, function: Any) -> None:
+        self.interp, self.function = interp, function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.interp.call_site = None
+        return drive(self.interp.call(self.function, args, kwargs))
+
+
+def _has_source(function: Any) -> bool:
+    return is_user_code(function) and not is_generated(function)
+
+
+def _refuse_traced_inside(values: Sequence[Any]) -> None:
+    for leaf in tree.flatten(list(values), is_traced)[0]:
+        if isinstance(leaf, Traced):
+            raise CaptureError(
+                f"ut.static(...) runs when the function is captured, where a traced {leaf.type} has no value yet",
+                hint="only what does not depend on the function's arguments can be static",
+            )
 
 
 def _a(name: str) -> str:

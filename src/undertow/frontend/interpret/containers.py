@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections import defaultdict, deque
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
-from undertow.frontend.control.state import contents
 from undertow.frontend.functions import public as functions
-from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
-from undertow.frontend.interpret.standins import TracedText
+from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Traced, has_traced, read
 from undertow.types import said
 
@@ -29,7 +31,7 @@ class Containers(Expressions):
         items: list[Any] = yield self.each(node.elts, env)
         if isinstance(node, ast.Tuple):
             return tuple(items)
-        return items if isinstance(node, ast.List) else set(items)
+        return self.owned.own(items if isinstance(node, ast.List) else set(items))
 
     def dictionary(self, node: ast.Dict, env: Env) -> Work:
         made: dict[Any, Any] = {}
@@ -39,17 +41,26 @@ class Containers(Expressions):
             else:
                 key = yield self.expr(key_node, env)
                 made[_static(key, "a dict key", self.span(key_node, env))] = yield self.expr(value_node, env)
-        return made
+        return self.owned.own(made)
 
     def attribute(self, node: ast.Attribute, env: Env) -> Work:
         value = yield self.expr(node.value, env)
         self.at(node, env)
+        return (yield self.attribute_of(value, node.attr, self.span(node, env), env))
+
+    def attribute_of(self, value: Any, name: str, span: Span, env: Env | None) -> Work:
+        """`value.name`."""
         if isinstance(value, TracedText):
-            raise _text_too_early(value)
+            raise text_too_early(value)
+        if isinstance(value, Traced) and name == "dtype":
+            return value.dtype.numpy
         try:
-            return self.ctx.session.seen(getattr(value, node.attr))
+            held = self.ctx.session.attribute(value, name)
         except AttributeError as fault:
-            raise _no_attribute(value, node.attr, fault, self.span(node, env)) from None
+            raise _no_attribute(value, name, fault, span) from None
+        if isinstance(held, Getter):
+            held = yield self.call(held.function, held.args, {}, env)
+        return self.ctx.session.seen(held)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -60,12 +71,21 @@ class Containers(Expressions):
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
-            raise _text_too_early(key)
+            raise text_too_early(key)
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, Traced) or not has_traced(key):
-            return self.ctx.session.seen(value[key])
+            if isinstance(value, defaultdict) and key not in value:
+                self.owned.change(value, "")  # it adds the key
+                return self.owned.own(value[key])
+            item = value[key]
+            return self.ctx.session.seen(self.owned.adopt(item))
+        if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
+            raise CaptureError(
+                f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
+                hint="make an array first: ut.asarray(items)[:n]",
+            )
         if isinstance(value, (list, tuple)):
             try:
                 value = functions.asarray(value)
@@ -89,14 +109,16 @@ class Containers(Expressions):
         return slice(*parts)
 
     def comprehension(self, node: Any, env: Env) -> Work:
-        inner = Env(env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True)
+        inner = Env(
+            env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
+        )
         found: list[Any] = []
         yield self._comprehend(node, inner, found)
         if isinstance(node, ast.DictComp):
-            return dict(found)
+            return self.owned.own(dict(found))
         if isinstance(node, ast.GeneratorExp):
-            return iter(found)
-        return found if isinstance(node, ast.ListComp) else set(found)
+            return self.owned.own(iter(found))
+        return self.owned.own(found if isinstance(node, ast.ListComp) else set(found))
 
     def _comprehend(self, node: Any, env: Env, items: list[Any]) -> Work:
         # The nest of `for` clauses as a stack of iterators; its depth is the source's, not the data's.
@@ -136,6 +158,8 @@ class Containers(Expressions):
     def iterate(self, value: Any, span: Span) -> Any:
         """An iterator over something whose length is known now."""
         self.ctx.span = span
+        if hasattr(type(value), "__next__"):
+            self.owned.change(value, "")
         return iter(value)
 
     def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
@@ -145,22 +169,18 @@ class Containers(Expressions):
 
     def text(self, node: ast.JoinedStr, env: Env) -> Work:
         """An f-string; its traced values are filled in when the graph prints it."""
-        parts: list[str] = []
-        values: list[Traced] = []
+        parts: list[Any] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
-                parts.append(escaped(str(part.value)))
+                parts.append(str(part.value))
             elif isinstance(part, ast.FormattedValue):
                 value = yield self.expr(part.value, env)
                 spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
-                if isinstance(value, Traced):
-                    parts.append(f"{{:{spec}}}" if spec else "{}")
-                    values.append(value)
-                    continue
-                convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(escaped(format(convert(value) if convert else value, spec)))
-        template = "".join(parts)
-        return TracedText(template, values) if values else template.format()
+                self.at(node, env)
+                if isinstance(spec, TracedText):
+                    raise text_too_early(spec)
+                parts.append(text_of(read(value), spec, chr(part.conversion) if part.conversion > 0 else ""))
+        return joined("", parts)
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
         """Bind a target: a name, a tuple of targets, or an item of a Python container."""
@@ -172,56 +192,59 @@ class Containers(Expressions):
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
             self.at(target, env)
-            self.refuse_outside(target.value, container, env)
-            if isinstance(container, np.ndarray):
-                raise CaptureError(
-                    "a graph cannot change an array that was created before the capture",
-                    hint="create a new one: ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
-                )
-            if not isinstance(container, (Traced, list, dict)):
-                is_variable = read(container) is not container
-                raise CaptureError(
-                    f"assigning to an item of a {type(container).__name__} cannot be captured",
-                    hint="write v.assign(x) for the whole variable, v.assign_rows(i, rows) for rows"
-                    if is_variable
-                    else "create a new one, and assign it to a variable",
-                )
-            if has_traced(key) and not isinstance(container, Traced):
-                raise CaptureError(
-                    f"a {type(container).__name__} cannot be changed at a traced index",
-                    hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
-                )
-            if isinstance(key, TracedText):
-                raise _text_too_early(key)
-            container[key] = value
+            self.set_item(container, key, value, ast.unparse(target.value))
+        elif isinstance(target, ast.Attribute):
+            changed = yield self.expr(target.value, env)
+            self.at(target, env)
+            yield self.set_attribute(changed, target.attr, value, ast.unparse(target.value))
         else:
             raise CaptureError(
-                "assigning to an attribute cannot be captured" if isinstance(target, ast.Attribute) else
                 f"{syntax_name(target)} cannot be assigned to",
                 self.span(target, env),
-                hint="create a new object, e.g. with dataclasses.replace, and return it",
-            )  # fmt: skip
+                hint="assign to a variable",
+            )
         return None
 
-    def refuse_outside(self, node: ast.expr, container: Any, env: Env) -> None:
-        """Refuse to change a container from before the capture under a condition or in a loop: it would change once."""
-        builder = self.ctx.open_builder
-        if not isinstance(container, (list, dict, set)) or (builder.region == 0 and builder.kind == "function"):
-            return
-        in_attribute = False
-        while isinstance(node, (ast.Attribute, ast.Subscript)):
-            in_attribute |= isinstance(node, ast.Attribute)
-            node = node.value
-        if in_attribute and id(container) not in contents(env):
+    def set_item(self, container: Any, key: Any, value: Any, called: str) -> None:
+        """`container[key] = value`."""
+        if isinstance(container, np.ndarray):
+            raise _array_element(called, container, self.owned.has(container))
+        if not isinstance(container, (Traced, list, dict, deque)):
+            is_variable = read(container) is not container
             raise CaptureError(
-                f"a {type(container).__name__} in an attribute changes under a condition or in a loop",
-                hint="keep it in a local variable: only those can have different values in different branches",
+                f"assigning to an item of a {type(container).__name__} cannot be captured",
+                hint="write v.assign(x) for the whole variable, v.assign_rows(i, rows) for rows"
+                if is_variable
+                else "create a new one, and assign it to a variable",
             )
-        if isinstance(node, ast.Name) and not any(node.id in around.local for around in env.outwards()):
+        if has_traced(key) and not isinstance(container, Traced):
             raise CaptureError(
-                f"`{node.id}` is not local to this function: a graph cannot change it under a condition or in a loop",
-                hint="return the value instead, and change it where the function is called",
+                f"a {type(container).__name__} cannot be changed at a traced index",
+                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
             )
+        if isinstance(key, TracedText):
+            raise text_too_early(key)
+        if not isinstance(container, Traced):
+            self.owned.change(container, called)
+        container[key] = value
+
+    def set_attribute(self, changed: Any, name: str, value: Any, called: str) -> Work:
+        """`changed.name = value`, as the class of the object defines it."""
+        if isinstance(changed, (Traced, Closure)) or hasattr(type(changed), "__undertow_read__"):
+            what = "a function" if isinstance(changed, Closure) else "a traced value or a variable"
+            raise CaptureError(f"the attribute `{name}` of {what} cannot be assigned to", hint="use a variable")
+        self.owned.change(changed, called)
+        own_rule = getattr(type(changed), "__setattr__", None)
+        accessor = inspect.getattr_static(type(changed), name, None)
+        if is_user_code(own_rule):
+            yield self.call(own_rule, [changed, name, value], {})
+        elif isinstance(accessor, property) and is_user_code(accessor.fset):
+            yield self.call(accessor.fset, [changed, value], {})
+        else:
+            setattr(changed, name, value)
+
+    def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
+        raise NotImplementedError  # calls.py
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:
@@ -249,6 +272,19 @@ class Containers(Expressions):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
 
 
+def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:
+    """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
+    name = called if called.isidentifier() else "x"
+    fits = f"ut.arange({len(array)}) == i" if array.ndim == 1 else "mask"
+    return CaptureError(
+        f"an element of the array `{called}` is assigned: arrays of a graph never change"
+        if is_made
+        else "a graph cannot change an array that was created before the capture",
+        hint=f"make a new array: `{name} = ut.where({fits}, v, {name})` has v there; "
+        "ut.stack([a, b, c]) has these elements, ut.scatter_add(x, i, v) adds v at i",
+    )
+
+
 def _static(key: Any, what: str, span: Span) -> Any:
     if isinstance(key, Traced):
         raise CaptureError(
@@ -257,21 +293,13 @@ def _static(key: Any, what: str, span: Span) -> Any:
             hint="use strings or numbers as keys, and an array for lookups by traced values",
         )
     if isinstance(key, TracedText):
-        raise _text_too_early(key, span)
+        raise text_too_early(key, span)
     return key
-
-
-def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
-    return CaptureError(
-        f"this f-string contains a traced {text.values[0].type}: its text is known only at run time",
-        span,
-        hint="it can only be printed, or be the message of an assert",
-    )
 
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays in other libraries
-    **dict.fromkeys(("item", "tolist", "numpy", "cpu", "detach"), _RUN_TIME),
+    **dict.fromkeys(("numpy", "cpu", "detach"), _RUN_TIME),
     "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
     "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
 }
@@ -286,7 +314,9 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         else:
             hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
         return CaptureError(
-            f"a traced {value.type} has no attribute `{name}`", span, hint or f"it has {', '.join(known)}"
+            f"a traced {value.type} has no attribute `{name}`",
+            span,
+            hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
         )
     if isinstance(fault, UnknownName):
         return CaptureError(fault.what, span, fault.hint)

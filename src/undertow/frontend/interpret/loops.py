@@ -17,7 +17,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.body import graph_loop
 from undertow.frontend.control.merge import Joined, force
 from undertow.frontend.control.restart import StartOver, until_fixpoint
-from undertow.frontend.control.state import State, name_of, restore, save
+from undertow.frontend.control.state import State, name_of, restore
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
@@ -33,6 +33,7 @@ from undertow.frontend.interpret.outcomes import (
     Return,
     cells,
     exits_of,
+    raised_as_break,
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedRange
@@ -51,7 +52,7 @@ _KEEPS_STRUCTURE = "the structure of a loop variable must not change; ut.map col
 
 def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: Env) -> Work:
     """A `while` that a traced condition ends, its own or that of a `break`."""
-    before = save(env, interp.ctx.open_builder)
+    before = interp.save(env)
 
     def loop(node: ast.While) -> Work:
         return _statement_loop(interp, node, lambda _: interp.condition(node.test, env), after, env)
@@ -202,7 +203,7 @@ def _statement_loop(
     # The variable of a `for` is carried, too, if it has a value before: it keeps that if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
     carried, fixed = _carry((assigned - set(own)) | kept, env, interp)
-    before = save(env, ctx.open_builder)
+    before = interp.save(env)
     first, last = len(own), len(own) + len(carried.leaves)
     known = _Statements()
     is_endless = False
@@ -229,7 +230,9 @@ def _statement_loop(
     def body(params: list[Traced]) -> Work:
         if index is not None:
             index.enter(params[0])
-        outcome: Outcome = yield interp.run(cells(node.body, Cell(End(), None)), None, env)
+        for name in carried.names:
+            interp.owned.own_containers(env.vars[name])
+        outcome = raised_as_break((yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
         _refuse_changed_containers(before, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
@@ -269,6 +272,8 @@ def _statement_loop(
                 f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop as well"
             )
     carried.put(results[first:last], env)
+    for name in carried.names:
+        interp.owned.own_containers(env.vars[name])
     if RETURN not in known.exits:
         return None, after
     value = unflatten(flatten(known.value, is_traced)[1], results[last + 1 :])

@@ -16,7 +16,7 @@ import numpy as np
 
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import numpy_names
+from undertow.frontend.values.traced import NUMPY, Traced
 from undertow.ops.op import CATALOGUE
 from undertow.types import DTYPES
 
@@ -36,7 +36,17 @@ def _by_name(dunder: str) -> Callable[..., Any]:
     """An operator of Python's by the name of its method."""
     python = getattr(operator, dunder)
     ours = getattr(functions, _OURS[dunder])
-    return lambda *operands: (ours if are_constants(operands) else python)(*operands)
+
+    def apply(*operands: Any) -> Any:
+        is_traced = operands[0].__class__ is Traced  # most of the time
+        is_ours = not is_traced and are_constants(operands) and not _are_booleans(operands)
+        return (ours if is_ours else python)(*operands)
+
+    return apply
+
+
+def _are_booleans(operands: Sequence[Any]) -> bool:
+    return all(getattr(x, "dtype", type(x)) in (bool, np.bool_) for x in operands)
 
 
 _OURS = {f"__{name}": row.public for row in CATALOGUE.values() for name in row.names("__")} | {"__pos__": "positive"}
@@ -51,14 +61,10 @@ _COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq
 BINARY: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _NAMES.items()}
 INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
 UNARY: dict[type, Callable[[Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _UNARIES.items()}
-COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    **{op: _by_name(f"__{name}__") for op, name in _COMPARISONS.items()},
-    ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
+COMPARE: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _COMPARISONS.items()}
 
 
 def of_ufunc(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Our function for a ufunc of NumPy's that is called with constants; otherwise the function itself."""
-    if isinstance(function, np.ufunc) and not kwargs and function in numpy_names() and are_constants(args):
-        return getattr(functions, numpy_names()[function])
-    return function
+    is_ours = isinstance(function, np.ufunc) and not kwargs and function in NUMPY and are_constants(args)
+    return NUMPY[function] if is_ours else function

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import ast
 import importlib
+from collections import deque
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import CaptureError
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.operators import BINARY, INPLACE
-from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
-from undertow.frontend.values.traced import Traced
+from undertow.frontend.values.text import TracedText, escaped, text_of
+from undertow.frontend.values.traced import Traced, effect
+from undertow.ops.debug import ERRORS
 
 
 class Statements(Interpreter):
@@ -33,19 +38,33 @@ class Statements(Interpreter):
 
     def augmented(self, node: ast.AugAssign, env: Env) -> Work:
         target = node.target
+        holder = key = None
         if isinstance(target, ast.Name):
             before = self.name(target, env)
-        elif isinstance(target, ast.Subscript):
-            container = yield self.expr(target.value, env)
-            key = yield self.expr(target.slice, env)
-            before = self.item(container, key)
         else:
-            before = None  # `assign` refuses it
+            holder = yield self.expr(target.value, env)
+            if isinstance(target, ast.Subscript):
+                key = yield self.expr(target.slice, env)
+                self.at(target, env)
+                before = self.item(holder, key)
+            else:
+                self.at(target, env)
+                before = yield self.attribute_of(holder, target.attr, self.span(target, env), env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
         # An array from before the capture must not change in place.
-        table = INPLACE if isinstance(before, (list, dict, set)) else BINARY
-        yield self.assign(target, table[type(node.op)](before, value), env)
+        table = BINARY
+        if isinstance(before, (list, dict, set, deque, bytearray)):
+            self.owned.change(before, ast.unparse(target))
+            table = INPLACE
+        after = table[type(node.op)](before, value)
+        self.owned.adopt(after)
+        if isinstance(target, ast.Name):
+            self.bind(target.id, after, env)
+        elif isinstance(target, ast.Subscript):
+            self.set_item(holder, key, after, ast.unparse(target.value))
+        else:
+            yield self.set_attribute(holder, target.attr, after, ast.unparse(target.value))
 
     def define(self, node: ast.FunctionDef, env: Env) -> Work:
         function: Any = yield self.make_closure(node, env)
@@ -71,14 +90,27 @@ class Statements(Interpreter):
             )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
-        if self.ctx.open_builder.region != 0 or node.exc is None:
-            when = "" if node.exc is None else " under a condition known only at run time"
-            raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=HINTS["Raise"])
+        if node.exc is None:
+            raise CaptureError("`raise` cannot be captured without an exception", self.span(node, env), HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
+        builder = self.ctx.open_builder
+        kind = error if isinstance(error, type) else type(error)
         if isinstance(error, KeyboardInterrupt):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
-        raise error
+        if builder.region == 0 and builder.kind == "function":
+            raise error  # whenever the function runs
+        if ERRORS.get(kind.__name__) is not kind:
+            raise CaptureError(
+                f"`raise {kind.__name__}` under a condition known only at run time cannot be captured",
+                hint="raise an exception of Python's own, such as ValueError; a graph knows no other classes",
+            )
+        held = () if isinstance(error, type) else error.args
+        text = text_of(held[0] if len(held) == 1 else held) if held else kind.__name__
+        values = text.values if isinstance(text, TracedText) else []
+        template = text.template if isinstance(text, TracedText) else escaped(text)
+        effect("raise", [np.False_, *values], template=template, error=kind.__name__)
+        raise Halted
 
     def delete(self, node: ast.Delete, env: Env) -> Work:
         for target in node.targets:
@@ -89,19 +121,22 @@ class Statements(Interpreter):
                 container = yield self.expr(target.value, env)
                 key = yield self.expr(target.slice, env)
                 self.at(target, env)
-                self.refuse_outside(target.value, container, env)
                 if isinstance(key, Traced) and not isinstance(container, Traced):
                     raise CaptureError(
                         f"`del` at a traced index of a {type(container).__name__} cannot be captured",
                         hint="keep the values in an array, and select with ut.where",
                     )
+                if not isinstance(container, Traced):
+                    self.owned.change(container, ast.unparse(target.value))
                 del container[key]
             else:
-                raise CaptureError(
-                    "deleting an attribute cannot be captured",
-                    self.span(target, env),
-                    hint="create a new object instead",
-                )
+                assert isinstance(target, ast.Attribute)
+                changed = yield self.expr(target.value, env)
+                self.at(target, env)
+                if isinstance(changed, Traced):
+                    raise CaptureError("an attribute of a traced value cannot be deleted", hint="leave it as it is")
+                self.owned.change(changed, ast.unparse(target.value))
+                delattr(changed, target.attr)
 
     def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> None:
         self.at(node, env)

@@ -121,6 +121,8 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
         if isinstance(value, int) and wanted.dtype.kind == "int":
             check_range(value, wanted.dtype, what, span)
         value = _number(value, wanted, what, span)
+    elif not isinstance(value, Traced):
+        value = constant(value)  # of one of our dtypes: f16 is f32, i8 is i32
     found = leaf_type(value)
     fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
     fits |= isinstance(value, Traced) and value.is_weak and weak_kind(found.dtype.kind, wanted.dtype) == wanted.dtype
@@ -156,6 +158,8 @@ def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
             for bound in (max(leaves), min(leaves)):
                 check_range(bound, dtype, f"an element of {what}", span)
         return cast(value, dtype) if weak else array
+    except TypeMismatch:
+        raise
     except (ValueError, TypeError, OverflowError):
         raise TypeMismatch(
             f"{what} is {describe(value)}, which is not an array",

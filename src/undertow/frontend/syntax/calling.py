@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import os
 import re
 import sys
-import sysconfig
-from collections.abc import Iterable, Sequence
-from types import FunctionType
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
-from undertow.errors import PACKAGE, CaptureError, Span
+from undertow.errors import CaptureError, Span
 from undertow.frontend.syntax.queries import syntax_name
-from undertow.frontend.syntax.source import Closure, closure_of
+from undertow.frontend.syntax.source import Closure
+from undertow.tracebacks import is_library_file
 
 
 def refuse_unsupported(closure: Closure) -> None:
@@ -64,15 +63,28 @@ def refuse_wrong_arguments(
     raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"it takes {short}{shown}")
 
 
-def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None) -> dict[str, Any]:
-    """Parameter name -> value, as Python would bind them."""
+def bind_arguments(
+    closure: Closure,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    span: Span | None,
+    default: Callable[[Closure, str, Any], Any] | None = None,
+) -> dict[str, Any]:
+    """Parameter name -> value, as Python would bind them; `default` may look up a default instead."""
     try:
         bound = closure.signature.bind(*args, **kwargs)
     except TypeError:
         refuse_wrong_arguments(closure.name, closure.signature, args, kwargs, span)
         raise
+    given = len(bound.arguments)
+    before = set(bound.arguments)
     bound.apply_defaults()
-    return dict(bound.arguments)
+    values = dict(bound.arguments)
+    if default is not None and len(values) > given:
+        for name, parameter in closure.signature.parameters.items():
+            if name not in before and parameter.default is not parameter.empty:
+                values[name] = default(closure, name, values[name])
+    return values
 
 
 def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.Signature:
@@ -93,28 +105,40 @@ def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONA
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
-_LIBRARY_PATHS = tuple(
-    {os.path.realpath(sysconfig.get_path(key)) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
 @functools.lru_cache(maxsize=4096)
-def is_library_file(filename: str) -> bool:
-    path = os.path.realpath(filename)
-    return path.startswith(_LIBRARY_PATHS) or path.startswith(PACKAGE)
+def is_library_module(name: str) -> bool:
+    """Is it a module of the standard library, an installed package or Undertow?"""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:  # built in; or a notebook, a prompt
+        return name.partition(".")[0] in sys.stdlib_module_names and name != "__main__"
+    return is_library_file(file)
+
+
+def is_user_class(kind: type) -> bool:
+    """Is it a class of the user's own?"""
+    return not is_library_module(kind.__module__)
+
+
+def decorated(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """The definition of an @ut.function, and the arguments that it is bound to; None if it is anything else."""
+    bound: tuple[Any, ...] = ()
+    while isinstance(function, MethodType):  # what `classmethod` makes of one, from Python 3.13 on
+        function, bound = function.__func__, (function.__self__, *bound)
+    if not hasattr(type(function), "__undertow_definition__"):  # not of the object: a method has what its function has
+        return None
+    return function.__undertow_definition__, (*function.__undertow_bound__, *bound)
 
 
 def is_user_code(function: Any) -> bool:
     """Is it the user's own Python function, not one of the standard library, an installed package or Undertow?"""
-    if not isinstance(function, FunctionType) or function.__module__ in sys.stdlib_module_names:
+    if not isinstance(function, FunctionType):
         return False
-    generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    return not function.__code__.co_flags & generator and not is_library_file(function.__code__.co_filename)
-
-
-def library_closure(function: FunctionType) -> Closure | None:
-    """The closure of a user's function, or None if it has no source and must run as it is."""
-    try:
-        return closure_of(function)
-    except CaptureError:
-        return None
+    code, module = function.__code__, function.__globals__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    file = code.co_filename
+    if file.startswith("<"):  # made by exec: it belongs to the module that did that
+        if str(module.get("__name__")).split(".")[0] in sys.stdlib_module_names:
+            return False
+        file = module.get("__file__") or file
+    return not is_library_file(file)

@@ -17,7 +17,7 @@ from undertow.errors import CaptureError, Span, UndertowError, brief
 from undertow.frontend.control.termination import refuse_endless
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
-from undertow.frontend.syntax.calling import is_library_file, signature_with
+from undertow.frontend.syntax.calling import signature_with
 from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
@@ -31,6 +31,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.ir.names import Names
+from undertow.tracebacks import is_library_file
 from undertow.types import CTL, Type
 
 

@@ -12,10 +12,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import Span
-from undertow.frontend.syntax.calling import is_library_file
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.values.traced import Context, Traced, context, used_too_late
 from undertow.ir.graph import Port
+from undertow.tracebacks import is_library_file
 
 if TYPE_CHECKING:
     from undertow.frontend.trace.block import Block

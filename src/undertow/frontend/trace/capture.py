@@ -18,8 +18,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
-from undertow.frontend.syntax.calling import library_closure
-from undertow.frontend.syntax.source import Closure, births
+from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import (
     Arguments,
@@ -30,6 +29,7 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.returned import refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
@@ -58,15 +58,15 @@ class CaptureSession(Scope):
         self.graphs: dict[str, FunctionGraph] = {}  # loops, maps and finished functions
         self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
-        self._closures: dict[Any, Closure | None] = {}
+        self._closures: dict[FunctionType, Closure] = {}
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
         return self._names.fresh(name)
 
-    def closure(self, function: FunctionType) -> Closure | None:
+    def closure(self, function: FunctionType) -> Closure:
         if function not in self._closures:
-            self._closures[function] = library_closure(function)
+            self._closures[function] = closure_of(function)
         return self._closures[function]
 
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -77,7 +77,27 @@ class CaptureSession(Scope):
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         arguments = take_arguments(definition, args, kwargs)
         callee = yield self.specialize(definition, arguments)
+        self._hand_over(callee, arguments)
         return self.write_call(callee, arguments)[0]
+
+    def _take_in(self, function: Specialization, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """The containers of its arguments are copies, which belong to this graph."""
+        for value in (*args, *kwargs.values()):
+            self.interpreter.owned.own_containers(value, function)
+
+    def _hand_over(self, callee: Specialization, arguments: Arguments) -> None:
+        """A call by captured code: the callee must not change what it gets, nor its caller what the callee reads."""
+        owned = self.interpreter.owned
+        if self._open:
+            caller = next(reversed(self._open.values()))
+            if caller.definition.hands_key_on:  # a gradient calls it with the arguments of its own caller
+                caller.changed.update(callee.changed)
+            else:
+                owned.check_arguments(callee, is_called=True)
+        for structure in arguments.structures:
+            for token in structure:
+                if token[0] == "static":
+                    owned.hand(token[1].value, callee.definition.name)
 
     def write_call(
         self, callee: Specialization, arguments: Arguments, tangents: Mapping[int, Any] | None = None
@@ -86,7 +106,7 @@ class CaptureSession(Scope):
         assert callee.results is not None
         effectful = "effect" in callee.hidden or "order" in callee.hidden
         if not callee.results.types and not effectful:
-            return tree.unflatten(callee.results.structure, []), []
+            return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
         inputs = [operand(leaf) for leaf in arguments.leaves]
         controls: tuple[Port, ...] = ()
         for what in list(callee.hidden):
@@ -121,6 +141,7 @@ class CaptureSession(Scope):
         if effectful:
             builder.effect = Port(number, len(types) - 1)
         value = tree.unflatten(callee.results.structure, values[: len(callee.results.types)])
+        self.interpreter.owned.own_containers(value)
         return value, values[len(types) :]
 
     # -- specializations -----------------------------------------------------------------------------------
@@ -211,7 +232,7 @@ class CaptureSession(Scope):
             del self.specializations[count:]
             known = len(function.hidden)
             function.was_called_open = False
-            function.began, function.readings = next(births), {}
+            function.began, function.readings, function.changed = next(births), {}, {}
             context = None if outer is None else outer.context
             builder = Builder(function.name, "function", definition.closure.span, context=context)
             params = zip(function.types, function.arguments.names, strict=True)
@@ -223,11 +244,13 @@ class CaptureSession(Scope):
             self.ctx.builder = builder
             try:
                 args, kwargs = function.arguments.passed(definition.closure.signature, leaves)
+                self._take_in(function, args, kwargs)
                 value = yield definition.body(self, args, kwargs, self._check_of(definition))
                 # A branch that ended before the order token was first needed does not forward it.
                 is_disordered = "effect" in list(function.hidden)[known:]
                 if len(function.hidden) != known and (function.was_called_open or is_disordered):
                     raise StartOver(function, hidden=function.hidden)
+                self.interpreter.owned.check_arguments(function, function.was_called_open)
                 ports = self.result_ports(function, value)
                 if "effect" in function.hidden:
                     ports.append(self.last_effect(builder))
@@ -276,6 +299,7 @@ class CaptureSession(Scope):
                 self.ctx.span = definition.closure.span
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
+        refuse_unreturnable(leaves, structure)
         ports: list[Port] = []
         types: list[Type] = []
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):
@@ -305,12 +329,24 @@ def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) 
     )
 
 
+def _holds_function(structure: tree.Structure) -> bool:
+    return any(token[0] == "static" and callable(token[1].value) for token in structure)
+
+
 def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
     """The error of a recursion with arguments of a new type at each call: it names the argument and its types."""
     shown: list[list[str]] = []
     for call in calls[:4]:
         rest = iter(call.types)
         shown.append([tree.show(s, [next(rest) for token in s if token == tree.LEAF]) for s in call.structures])
+    for number, parameter in enumerate(calls[0].parameters):
+        held = [call.structures[number] for call in calls]
+        if len(set(held)) == len(held) and any(map(_holds_function, held)):
+            return CaptureError(
+                f"argument `{parameter}` of `{name}` is a new function at each call, which refers to the one before",
+                hint="the functions of a graph are known when it is captured: pass what they would remember "
+                "as numbers or arrays, such as an accumulator, or return it and compute on the way back",
+            )
     columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
     parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
     while len(types) > 2 and sum(map(len, types)) > 80:

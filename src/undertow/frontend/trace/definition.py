@@ -5,6 +5,7 @@ Arguments are bound to parameters, checked against annotations and taken apart i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -14,13 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
+from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.places import Paths, by_class, static_objects
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
@@ -45,15 +49,17 @@ class Definition:
             raise _not_a_function(function)
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
+        self._located = _kept(function)
         self._notes: dict[str, Annotation | None] = {}
         # Functions derived from this one, such as its gradient, by its options: `ut.grad(f)` is made once.
         self.derived: dict[Any, Any] = {}
+        self.paths = Paths()  # what its captures have read outside
 
     @property
     def closure(self) -> Closure:
         if self._closure is None:
             assert isinstance(self.function, FunctionType)
-            self._closure = closure_of(self.function)
+            self._closure = closure_of(self.function, self._located)
         return self._closure
 
     @property
@@ -65,6 +71,20 @@ class Definition:
     def short_name(self) -> str:
         """Its name without the enclosing scopes: the name of its calls."""
         return self.name.rsplit(".", 1)[-1]
+
+    def become(self, other: Definition) -> None:
+        """Take the place of what another definition is; so do those that are made from this one."""
+        self.function, self._closure, self._located = other.function, other._closure, other._located
+        stack = [self]
+        while stack:
+            definition = stack.pop()
+            definition.forget()
+            stack += [function.__undertow_definition__ for function in definition.derived.values()]
+
+    def forget(self) -> None:
+        """Read the function again when it is next needed."""
+        self._closure = self.function if isinstance(self.function, Closure) else None
+        self._notes.clear()
 
     def note(self, name: str) -> Annotation | None:
         """The annotation of a parameter, or of "return"."""
@@ -83,11 +103,24 @@ class Definition:
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         """Write the body of a call; `check` converts what it returns."""
-        return session.interpreter.invoke(self.closure, args, kwargs, check)
+        try:
+            return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
+        except Halted:
+            raise CaptureError(
+                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+            ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""
         return None
+
+
+def _kept(function: FunctionType | Closure) -> Located | None:
+    """Where a function is defined whose text is in memory alone, and may be forgotten before the first call."""
+    if isinstance(function, FunctionType) and is_in_memory(function):
+        with contextlib.suppress(CaptureError):  # raised by the first call
+            return locate(function)
+    return None
 
 
 def _not_a_function(decorated: Any) -> CaptureError:
@@ -95,8 +128,6 @@ def _not_a_function(decorated: Any) -> CaptureError:
     what, hint = brief(decorated), "decorate a `def` or a lambda"
     if isinstance(decorated, type):
         what, hint = f"the class `{decorated.__name__}`", "decorate its methods individually"
-    elif isinstance(decorated, (staticmethod, classmethod, property)):
-        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
     elif isinstance(decorated, functools.partial):
         what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
     elif isinstance(decorated, MethodType):
@@ -118,11 +149,23 @@ class Arguments:
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
 
-    def passed(self, signature: inspect.Signature, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The positional and keyword arguments that pass these leaves."""
+    @property
+    def key(self) -> tuple[tree.Structure, ...]:
+        """The structures as they select a program: of objects, the class alone."""
+        return by_class(self.structures)
+
+    @property
+    def objects(self) -> list[Any]:
+        """The objects that count by their class."""
+        return static_objects(self.structures)
+
+    def passed(
+        self, signature: inspect.Signature, leaves: Sequence[Any], static: Callable[[Any], Any] | None = None
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The positional and keyword arguments that pass these leaves; `static` may replace the objects around them."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        for name, value in zip(self.parameters, tree.unflatten_each(self.structures, leaves), strict=True):
+        for name, value in zip(self.parameters, tree.unflatten_each(self.structures, leaves, static), strict=True):
             kind = signature.parameters[name].kind
             if kind == kind.VAR_POSITIONAL:
                 args.extend(value)
@@ -153,6 +196,8 @@ class Specialization:
     # The values that it read from variables of enclosing functions: with other values it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)
     binding: Binding | None = None  # substitutes for variables and arrays when it was captured
+    # Containers among its arguments that it changes: id -> (container, its name, the line).
+    changed: dict[int, tuple[Any, str, Any]] = field(default_factory=dict)
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
@@ -160,7 +205,8 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     current = context()
     # Errors of a call from outside point to the definition: Python's traceback shows the call.
     span = current.span if current is not None else definition.closure.span
-    values = bind_arguments(definition.closure, args, kwargs, span)
+    default = current.session.default if current is not None and current.builder is not None else None
+    values = bind_arguments(definition.closure, args, kwargs, span, default)
     leaves: list[Any] = []
     types: list[Type] = []
     structures: list[tree.Structure] = []
@@ -178,6 +224,8 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
                 span,
                 hint=_how_to_structure(value, note),
             )
+        if current is None:
+            _refuse_hidden_arrays(structure, called, span)
         wanted = note.types if note is not None else (None,) * len(held)
         if current is not None and current.builder is not None:
             held = [current.session.bound(leaf) for leaf in held]
@@ -210,12 +258,50 @@ def how_to_return(value: Any, note: Annotation) -> str:
     return "return the annotated type, or change the annotation"
 
 
+_NOT_NUMBERS = {
+    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
+}  # fmt: skip
+
+
+def _is_array_like(value: Any) -> bool:
+    """Does it hold numbers that may change, in a class of another library or of Python's?"""
+    return not isinstance(value, (type, bytes)) and (
+        isinstance(value, (np.ndarray, bytearray, memoryview))
+        or any(hasattr(type(value), name) for name in ("__array__", "__array_interface__", "__dlpack__"))
+        or type(value).__module__ == "array"
+    )
+
+
+def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | None) -> None:
+    """Refuse arrays that would be constants of the program: they have contents, which may change between calls."""
+    for token in structure:
+        value = token[1].value if token[0] == "static" else None
+        if isinstance(value, np.ndarray):
+            raise TypeMismatch(
+                f"{called} is an array of {_NOT_NUMBERS.get(value.dtype.kind, 'strings')}, which graphs cannot hold",
+                span,
+                hint="pass an array of bool, i32, i64, f32 or f64; constants, such as names, may come in a tuple",
+            )
+        if _is_array_like(value) and not hasattr(type(value), "__undertow_read__"):
+            raise TypeMismatch(
+                f"{called} is {_a(type(value).__name__)}, not an array of NumPy's",
+                span,
+                hint="pass an array: np.asarray(x)",
+            )
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 def _how_to_structure(value: Any, note: Annotation) -> str:
     """The hint for an argument of the wrong structure."""
     if _is_list_for_array(value, note):
         return "convert it to an array with ut.stack, or change the annotation"
     if value is None or isinstance(value, (str, bytes)):
         return "pass a number or an array" if note.structure == (tree.LEAF,) else "pass values of that structure"
+    if _is_array_like(value) and not isinstance(value, np.ndarray):
+        return "pass an array: np.asarray(x)"
     if isinstance(value, np.ndarray) or (note.structure == (tree.LEAF,) and not isinstance(value, (tuple, list, dict))):
         return "use numbers and arrays of bool, i32, i64, f32 or f64"
     return "pass the same structure, or change the annotation"

@@ -21,11 +21,13 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, dims, integers, is_static_int, type_of
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.tree import Token
+from undertow.tracebacks import guarded
 from undertow.types import DType, Type, dtype_of, i64, show_shape
 
 _BEFORE = np.full(1, np.iinfo(np.int64).min)  # sorts before the index of any row
 
 
+@guarded
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class IndexedRows:
     """An array that is zero except in some rows: `rows[k]` belongs to row `indices[k]`; repeated ones add up.

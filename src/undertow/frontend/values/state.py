@@ -20,6 +20,7 @@ from undertow.frontend.values.traced import Context, Traced, constant, context, 
 from undertow.ir.graph import Attrs
 from undertow.ops.op import find
 from undertow.ops.state import Own
+from undertow.tracebacks import guarded
 from undertow.types import Shape, Type, dtype_of, type_of
 
 _Class = TypeVar("_Class")
@@ -50,6 +51,7 @@ def acts_as_its_value(variable: type[_Class]) -> type[_Class]:
 
 
 @acts_as_its_value
+@guarded
 class Variable:
     """A mutable value. `shape=(None,)` lets a dimension change.
 
@@ -68,6 +70,21 @@ class Variable:
             raise TypeMismatch(f"the initial value is a {type_}, but the variable is declared as {self.type}")
         self.name = name
         self.cell = cells.Cell(_frozen(value))  # changed by transactions alone
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "cell": self.value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({**state, "cell": cells.Cell(_frozen(state["cell"]))})
+
+    def __copy__(self) -> Variable:
+        """Another variable, with the same value now."""
+        other = type(self).__new__(type(self))
+        other.__setstate__(self.__getstate__())
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        return self.__copy__()  # its value is never written to
 
     @property
     def value(self) -> Any:

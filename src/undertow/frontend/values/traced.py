@@ -7,10 +7,9 @@ way to the builder; with no traced operand it computes at once, with the referen
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ import numpy as np
 from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
-from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, Op, find
-from undertow.types import DType, Type, dtype_of, said
+from undertow.tracebacks import boundary
+from undertow.types import DType, Type, bool_, dtype_of, said, type_of
 
 
 class Context:
@@ -80,6 +80,9 @@ def capturing(new: Context | None) -> Iterator[None]:
 
 # The public functions, by name, that operators and methods of traced values call; filled by functions/public.py.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+# NumPy's functions -> what computes them on traced values; filled by functions/as_numpy.py.
+NUMPY: dict[Any, Callable[..., Any]] = {}
+_NUMPY_HINT = "use functions of ut, which follow the array API standard, or compute it outside of the function"
 
 
 class Traced:
@@ -122,8 +125,18 @@ class Traced:
     def T(self) -> Any:
         return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
-    def __repr__(self) -> str:
+    def __undertow_repr__(self) -> str:
+        """For our own messages."""
         return f"<traced {self.type}>"
+
+    def __repr__(self) -> str:
+        current = _CONTEXT.get()
+        if current is not None and current.builder is not None and not current.is_plain_python:
+            raise self._unknown(
+                f"the text of a traced {self.type} is known only at run time",
+                'print it with print(x), or with an f-string: print(f"x is {x}")',
+            )
+        return self.__undertow_repr__()
 
     # -- what Python cannot do with it ---------------------------------------------------------------------
 
@@ -131,6 +144,8 @@ class Traced:
         """The error of Python code that needs a value now which is known only at run time."""
         if not self.builder.is_open:
             return used_too_late(self)
+        if (current := context([self])) is not None:
+            current.session.needs_now(self)
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
@@ -204,6 +219,13 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
+        for other in operands:
+            if isinstance(other, (list, tuple, range)) and not self.type.shape:
+                _refuse_list(name, other, self)
+        if self.type.dtype == bool_ and not self.type.shape and name == "bitwise_invert":
+            raise CaptureError("`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)")
+        if self.type.dtype == bool_ and _are_boolean_arrays(operands) and name in _ufuncs():
+            return NUMPY[_ufuncs()[name]](*operands)
         result = FUNCTIONS[name](*operands)
         if isinstance(result, Traced) and result.dtype.kind != "bool" and all(map(stays_weak, operands)):
             return Traced(result.builder, result.port, is_weak=True)
@@ -213,48 +235,15 @@ class Traced:
         return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = numpy_names().get(ufunc)
-        if method != "__call__" or name is None or kwargs:
-            given = f" with {', '.join(f'{key}=' for key in kwargs)}" if kwargs and method == "__call__" else ""
-            raise self._unknown(
-                f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{given} cannot be captured",
-                "the functions of ut follow the array API standard, as in ut.add, ut.sum, ut.cumulative_sum",
-            )
-        return FUNCTIONS[name](*inputs)
+        if method != "__call__":
+            raise self._unknown(f"np.{ufunc.__name__}.{method} cannot be captured", _NUMPY_HINT)
+        return call_numpy(ufunc, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = numpy_names().get(func)
-        if name is None:
-            module = str(func.__module__).replace("numpy", "np", 1)
-            raise self._unknown(
-                f"{module}.{func.__name__} cannot be captured",
-                "use functions of ut, which follow the array API standard",
-            )
-        function = FUNCTIONS[name]
-        try:
-            inspect.signature(function).bind(*args, **kwargs)
-        except TypeError as fault:
-            raise self._unknown(
-                f"np.{func.__name__} cannot be captured like this: {fault}",
-                f"ut.{name} takes {name}{inspect.signature(function)}".replace(": Any", "").replace(" -> Any", ""),
-            ) from None
-        return function(*args, **kwargs)
+        return call_numpy(func, args, kwargs)
 
     def __pos__(self) -> Any:
         return self._apply("positive", self)
-
-    def astype(self, dtype: Any) -> Any:
-        return FUNCTIONS["astype"](self, dtype)
-
-    def mean(self, *args: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS["mean"](self, *args, **kwargs)
-
-    def reshape(self, *shape: Any) -> Any:
-        return FUNCTIONS["reshape"](self, shape[0] if len(shape) == 1 else shape)
-
-    def transpose(self, *axes: Any) -> Any:
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return FUNCTIONS["permute_dims"](self, tuple(order) or tuple(reversed(range(self.ndim))))
 
 
 def stays_weak(value: object) -> bool:
@@ -264,11 +253,53 @@ def stays_weak(value: object) -> bool:
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
+def _refuse_list(name: str, other: Any, scalar: Traced) -> None:
+    """A list beside a single number: an error in Python, except that `==` is False and `*` repeats the list."""
+    kind = type(other).__name__
+    raise CaptureError(
+        f"Python does not {name.replace('_', ' ')} a {kind} and a single number by element, here {said(scalar.type)}",
+        hint=f"make an array of the {kind} first: ut.asarray([1, 2])",
+    )
+
+
+def _are_boolean_arrays(operands: Sequence[Any]) -> bool:
+    """Are all operands booleans, and is one an array? Then operators are NumPy's; on single ones they are Python's."""
+    types = [type_of(v) if isinstance(v, np.ndarray) else getattr(v, "type", None) for v in operands]
+    are_booleans = (
+        isinstance(v, (bool, np.bool_)) if t is None else t.dtype == bool_ for v, t in zip(operands, types, strict=True)
+    )
+    return all(are_booleans) and any(t is not None and t.shape for t in types)
+
+
+@cache
+def _ufuncs() -> dict[str, Any]:
+    """Our public function -> NumPy's ufunc."""
+    return {name: function for function, name in numpy_names().items() if isinstance(function, np.ufunc)}
+
+
 @cache
 def numpy_names() -> dict[Any, str]:
     """NumPy function -> our public function: the one of the same name, or the one that a row gives."""
     same = {getattr(np, name): name for name in FUNCTIONS if hasattr(np, name)}
     return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
+
+
+def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function of NumPy's with traced values somewhere in its arguments."""
+    row = NUMPY.get(function) if isinstance(function, Hashable) else None
+    if row is None:
+        raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=_NUMPY_HINT)
+    return row(*args, **kwargs)
+
+
+def numpy_name(function: Any) -> str:
+    """A function of NumPy's as users write it.
+
+    >>> numpy_name(np.linalg.norm)
+    'np.linalg.norm'
+    """
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module.replace('numpy', 'np', 1)}.{getattr(function, '__name__', type(function).__name__)}"
 
 
 _COMPARISONS = frozenset(("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"))
@@ -288,11 +319,11 @@ def _install() -> None:
 
     for row in CATALOGUE.values():
         for dunder in row.names("__"):
-            setattr(Traced, f"__{dunder}", forward(row.public))
+            setattr(Traced, f"__{dunder}", boundary(forward(row.public)))
             if row.arity == 2 and f"__{dunder}" not in _COMPARISONS:
-                setattr(Traced, f"__r{dunder}", backward(row.public))
+                setattr(Traced, f"__r{dunder}", boundary(backward(row.public)))
         for name in row.names("."):
-            setattr(Traced, name, method(row.public))
+            setattr(Traced, name, boundary(method(row.public)))
 
 
 _install()
@@ -331,13 +362,22 @@ def operand(value: Any) -> Operand:
         if current is None or current.builder is None or not value.builder.is_open:
             raise used_too_late(value)
         return current.session.resolve(value)
+    if isinstance(value, np.generic):
+        kind: Any = type(value)
+        return _scalar_constant(kind, value.tobytes())
     return Const(value)
+
+
+@lru_cache(1024)
+def _scalar_constant(kind: Any, bits: bytes) -> Const:
+    """A constant that many nodes may share: making one takes longer than all else about a node."""
+    return Const(np.frombuffer(bits, kind)[0])
 
 
 def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     """Apply an operator: write a node if an operand is traced, else compute at once."""
     row = find(op)
-    packed = Attrs(**attrs)
+    packed = Attrs(**attrs) if attrs else EMPTY
     current = context(operands)
     in_capture = current is not None and current.builder is not None
     if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
@@ -360,7 +400,8 @@ def write(
 ) -> tuple[Traced, ...]:
     """Write the node of an operator, and return its results."""
     builder = current.open_builder
-    ports = [operand(x) for x in operands]
+    resolve = current.session.resolve
+    ports = [resolve(x) if isinstance(x, Traced) and x.builder.is_open else operand(x) for x in operands]
     types = row.type([builder.type_of(p) for p in ports], attrs)
     number = builder.add(row.name, ports, types, attrs, current.span, name, controls)
     return tuple([Traced(builder, Port(number, k)) for k in range(len(types))])
@@ -418,6 +459,19 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     )
 
 
+def refuse_subclass(array: Any) -> None:
+    """Refuse arrays of a class whose arithmetic is its own: masks and units would be lost, `*` mean something else."""
+    kind = type(array)
+    is_own = kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ or kind.__mul__ is not np.ndarray.__mul__
+    if is_own or isinstance(array, np.ma.MaskedArray):
+        name = kind.__name__
+        filled = "x.filled(0), and the mask x.mask" if isinstance(array, np.ma.MaskedArray) else "np.asarray(x)"
+        raise TypeMismatch(
+            f"{'an' if name[0] in 'aeiou' else 'a'} {name} computes in its own way, which graphs do not know",
+            hint=f"pass a plain array: {filled}",
+        )
+
+
 def cast(value: Any, dtype: DType) -> Any:
     """A NumPy array of a dtype. 1e300 is inf as f32, silently, as in arithmetic."""
     with np.errstate(all="ignore"):
@@ -427,6 +481,8 @@ def cast(value: Any, dtype: DType) -> Any:
 def constant(value: Any, dtype: DType | None = None) -> Any:
     """A Python number, list or array as a NumPy value of one of our dtypes."""
     if isinstance(value, (np.ndarray, np.generic)):
+        if type(value) is not np.ndarray and isinstance(value, np.ndarray):
+            refuse_subclass(value)
         array = np.asarray(value)
     elif isinstance(value, float):
         array = np.float64(value)  # type: ignore[assignment]
@@ -442,6 +498,8 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
         return cast(array, dtype)[()]
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise not_a_value(value, array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         if array.dtype == np.dtype(np.uint64) and array.size and array.max() > np.iinfo(np.int64).max:
             raise TypeMismatch(f"{array.max()} does not fit in i64", hint="use smaller numbers, or floats")

@@ -1,0 +1,279 @@
+"""Who made what: the lists, dicts, sets and objects that captured code may change.
+
+A capture runs Python once, but its graph runs many times. So a change of something from outside would happen once, at
+capture, and is refused. What the capture itself has made may change as in Python, where the graph that made it is being
+written. A branch undoes its changes before the other side is captured (`state.py`); what cannot be undone must not
+change there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from undertow.errors import CaptureError, Span
+from undertow.frontend.control.state import State, held_by
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import Context, Traced
+
+if TYPE_CHECKING:
+    from undertow.frontend.trace.definition import Specialization
+
+_IMMUTABLE = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    tuple,
+    frozenset,
+    range,
+    slice,
+    type,
+    ModuleType,
+    Traced,
+    type(None),
+)
+_ONCE = "it would change once, when the function is captured, and never when the graph runs"
+_INSTEAD = "return the new value, and change it where the function is called; ut.Variable keeps state, print(x) logs"
+
+
+@dataclass(slots=True, eq=False)
+class Home:
+    """Where something was made."""
+
+    value: Any  # keeps it alive: it is known by its identity
+    builder: Builder
+    region: int
+    number: int  # in the order of making
+    argument: Specialization | None = None  # the function that got it as a copy
+    handed_to: str = ""  # a captured function that reads it as it is now
+    is_choice: bool = False  # does it stand for one of two others, one of which may still be in use?
+
+
+class Ownership:
+    """What one capture has made so far."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._homes: dict[int, Home] = {}
+        self.states: list[State] = []  # of the branches that are being captured, innermost last
+        self._returned: set[int] = set()
+        self._for_good: list[int] = []  # numbers of what has changed in a way that nothing can undo
+
+    # -- what is made --------------------------------------------------------------------------------------
+
+    def own(self, value: Any) -> Any:
+        """Note that something was made here."""
+        builder = self._ctx.builder
+        if builder is not None and not isinstance(value, _IMMUTABLE):
+            self._homes[id(value)] = Home(value, builder, builder.region, len(self._homes))
+        return value
+
+    def own_containers(self, value: Any, argument: Specialization | None = None) -> Any:
+        """Note that the containers of a value were made here, of leaves; its static parts were not."""
+        for item in _containers(value):
+            self.own(item)
+            self._homes[id(item)].argument = argument
+        return value
+
+    def own_merged(self, value: Any, sides: tuple[Any, Any], regions: tuple[int, int]) -> None:
+        """Note what a join has made of the values of two sides."""
+        parts = _containers(value)
+        if not parts:
+            return
+        builder = self._ctx.open_builder
+        made_there = [
+            (home := self._homes.get(id(item))) is not None and home.builder is builder and home.region == region
+            for side, region in zip(sides, regions, strict=True)
+            for item in _containers(side)
+        ]
+        for item in parts:
+            self.own(item)
+            home = self._homes[id(item)]
+            home.region = builder.regions[regions[0]].parent or 0
+            home.is_choice = not all(made_there)
+
+    def returned(self, value: Any) -> None:
+        """Note what a function returns: its caller gets these containers."""
+        self._returned.update(id(item) for item in _containers(value))
+
+    def check_arguments(self, function: Specialization, is_called: bool) -> None:
+        """Refuse a function that changes its arguments where its caller would see that."""
+        for container, called, span in function.changed.values():
+            if is_called or id(container) not in self._returned:
+                raise CaptureError(
+                    f"`{called}` is an argument, and `{function.definition.name}` has a copy of it: the caller's "
+                    f"{_kind(container)} would not change",
+                    span,
+                    hint=f"work on a new one, {called} = {_copied(container, called)}, and return that",
+                )
+
+    def adopt(self, value: Any) -> Any:
+        """Note what code other than the user's returns, if it is new: nobody else holds it."""
+        if not isinstance(value, _IMMUTABLE) and sys.getrefcount(value) <= _NEW and id(value) not in self._homes:
+            self.own(value)
+        return value
+
+    def has(self, value: Any) -> bool:
+        """Was it made during this capture?"""
+        return id(value) in self._homes
+
+    def hand(self, value: Any, name: str) -> None:
+        """A captured function reads this object, as it is now, whenever it is called."""
+        home = self._homes.get(id(value))
+        if home is not None:
+            home.handed_to = home.handed_to or name
+
+    # -- changes -------------------------------------------------------------------------------------------
+
+    def change(self, value: Any, called: str, span: Span | None = None, can_undo: bool = True) -> None:
+        """Refuse a change that would not mean what it means in Python, or note it."""
+        what = f"`{called}`" if called else f"the {_kind(value)}"
+        home, builder = self._homes.get(id(value)), self._ctx.open_builder
+        if home is None:
+            raise CaptureError(
+                f"{what} is {_a(_kind(value))} from outside this function: {_ONCE}"
+                if called
+                else f"this changes {_a(_kind(value))} from outside this function: {_ONCE}",
+                span,
+                hint=_instead(value, called),
+            )
+        if home.handed_to:
+            raise CaptureError(
+                f"{what} changes after it was passed to `{home.handed_to}`, which is captured with what it held then",
+                span,
+                hint="create a new object, and pass that; or pass the values themselves",
+            )
+        if home.builder is not builder:
+            raise _of_another_graph(what, value, builder, span)
+        if home.is_choice:
+            raise CaptureError(
+                f"{what} is one of two {_kind(value)}s, chosen at run time",
+                span,
+                hint="make a copy, and change that: " + _copied(value, called),
+            )
+        if home.argument is not None:
+            home.argument.changed.setdefault(id(value), (value, called, span or self._ctx.span))
+        self._check_undone(home, what, value, span, can_undo)
+
+    def _check_undone(self, home: Home, what: str, value: Any, span: Span | None, can_undo: bool) -> None:
+        can_undo = can_undo and held_by(value) is not None
+        if not can_undo:
+            self._for_good.append(home.number)
+        if not _is_below(self._ctx.open_builder, home.region):
+            return
+        if not can_undo:
+            raise CaptureError(
+                f"{what}, {_a(_kind(value))} made outside the branch, changes under a condition known only at run time",
+                span,
+                hint="change it outside the `if`, or use a list, a dict or a set",
+            )
+        if not self.states or id(held_by(value)) not in self.states[-1].contents:
+            raise CaptureError(
+                f"{what} changes under a condition known only at run time, where no local variable holds it",
+                span,
+                hint="keep it in a local variable: only those can have different values in different branches",
+            )
+
+    def check_return(self, state: State, span: Span | None) -> None:
+        """Before going back to an earlier state: has something changed since that stays changed?"""
+        if any(number < state.made for number in self._for_good[state.changed_for_good :]):
+            raise CaptureError(
+                "an iterator or another object that cannot be reset changes in a loop whose length is known only at "
+                "run time",
+                span,
+                hint="use a list and an index into it, or `for i in range(n)`",
+            )
+
+    def mark(self, state: State) -> State:
+        """The state, with what is needed to notice later what cannot be undone."""
+        state.made, state.changed_for_good = len(self._homes), len(self._for_good)
+        return state
+
+
+def _containers(value: Any) -> list[Any]:
+    """The containers of a value that can change."""
+    containers: list[Any] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Traced) or (held := tree.children(item)) is None:
+            continue
+        if not isinstance(item, _IMMUTABLE):
+            containers.append(item)
+        stack.extend(held[1])
+    return containers
+
+
+def _copied(value: Any, called: str) -> str:
+    kind = type(value).__name__
+    return f"{kind}({called})" if kind in ("list", "dict", "set") else f"copy.copy({called})"
+
+
+def _is_below(builder: Builder, region: int) -> bool:
+    """Is the current region inside this one?"""
+    at = builder.regions[builder.region].parent
+    while at is not None and at != region:
+        at = builder.regions[at].parent
+    return at is not None
+
+
+def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None) -> CaptureError:
+    kind = _kind(value)
+    if builder.kind == "loop":
+        hint = "assign a new one to the variable: state = {**state, 'x': x}"
+        if isinstance(value, (list, deque)):
+            hint = "ut.map collects a value for each iteration in an array"
+        elif not isinstance(value, (dict, set)):
+            hint = "assign a new object to the variable, or keep the value in a variable of its own"
+        return CaptureError(f"{what}, {_a(kind)} made before the loop, changes inside it", span, hint)
+    where = "the function that ut.map calls" if builder.kind == "map" else f"`{builder.name}`, a captured function"
+    return CaptureError(
+        f"{what} is {_a(kind)} made outside of {where}: it would change once, at capture, and not at every call",
+        span,
+        hint="return the new value, and change it in the caller",
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return "module"
+    if isinstance(value, type):
+        return "class"
+    if hasattr(type(value), "__next__"):
+        return "iterator"
+    name = type(value).__name__
+    return "array" if name == "ndarray" else name
+
+
+def _instead(value: Any, called: str) -> str:
+    if hasattr(type(value), "__next__"):
+        return f"make a list of it before the call, {called or 'items'} = list({called or 'items'}), and pass that"
+    if _kind(value) == "array":
+        return "create a new array, and return it; ut.Variable keeps an array between calls"
+    return _INSTEAD
+
+
+def _a(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _references() -> int:
+    """The reference count of something new, as `adopt` sees it."""
+    counts: list[int] = []
+
+    def adopt(_: object, value: Any) -> None:
+        counts.append(sys.getrefcount(value))
+
+    new: list[Any] = []
+    adopt(None, new)
+    return counts[0]
+
+
+_NEW = _references()

@@ -1,0 +1,189 @@
+"""Which functions of others captured code may call: those on a list of pure ones, as data.
+
+During capture such a call runs once, and its result becomes part of the graph. That is right for a function that
+depends on its arguments alone and changes nothing. Of a clock, a file, a random number or a library that nobody looked
+at it would be silently wrong, so these are refused, unless the user says `ut.static(...)`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import builtins
+import collections
+import functools
+import heapq
+import itertools
+import operator
+import re
+import sys
+from collections.abc import Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from undertow.frontend.syntax.calling import is_user_class
+
+# Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
+# parts of these that are written in C.
+_PURE_MODULES = frozenset((
+    "abc", "base64", "binascii", "bisect", "builtins", "cmath", "collections", "colorsys", "copy", "dataclasses",
+    "decimal", "difflib", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq", "html", "inspect",
+    "itertools", "json", "keyword", "math", "numbers", "numpy", "operator", "re", "statistics", "string", "struct",
+    "textwrap", "types", "typing", "typing_extensions", "undertow", "unicodedata", "zlib", "_bisect", "_collections",
+    "_collections_abc", "_decimal", "_functools", "_hashlib", "_heapq", "_json", "_operator", "_pydecimal", "_sre",
+    "_statistics", "_struct", "collections.abc", "datetime", "calendar", "array", "contextlib",
+))  # fmt: skip
+# What is not pure in them: a module, or a name in it.
+_IMPURE = frozenset((
+    "builtins.open", "builtins.input", "builtins.breakpoint", "builtins.__import__", "builtins.exec", "builtins.eval",
+    "builtins.compile", "builtins.exit", "builtins.quit", "builtins.help", "builtins.memoryview",
+    "datetime.now", "datetime.utcnow", "datetime.today", "inspect.currentframe", "inspect.stack",
+    "contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir", "json.dump", "json.load",
+    "numpy.random", "numpy.ctypeslib", "numpy.f2py", "numpy.testing", "numpy.distutils",
+    *(f"numpy.{name}" for name in (
+        "copyto", "fill_diagonal", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "place", "put",
+        "put_along_axis", "putmask", "save", "savetxt", "savez", "savez_compressed", "set_printoptions", "setbufsize",
+        "seterr", "seterrcall", "show_config", "show_runtime", "tofile", "dump", "open_memmap", "errstate",
+    )),
+))  # fmt: skip
+
+_RANDOM = "ut.random draws anew in every run: ut.random.uniform(), ut.random.normal()"
+_CLOCK = "take the time outside, and pass it as an argument"
+_FILES = "read it before the call, and pass its contents as an argument"
+_LOGGING = "print(...) writes a line in every run; or return the value, and log it in the caller"
+_ARGUMENT = "compute it before the call, and pass it as an argument"
+_STATIC = "or keep what it gives at capture: ut.static(...)"
+# What to write instead, by module.
+_INSTEAD = {
+    **dict.fromkeys(("random", "_random", "numpy.random", "secrets", "uuid", "os.urandom"), _RANDOM),
+    **dict.fromkeys(("time", "datetime"), _CLOCK),
+    **dict.fromkeys(
+        ("io", "_io", "os", "posix", "pathlib", "shutil", "socket", "_socket", "subprocess", "urllib", "sqlite3", "csv",
+         "_csv", "pickle", "_pickle", "glob", "tempfile", "http", "requests", "builtins.open", "numpy", "json"), _FILES,
+    ),
+    **dict.fromkeys(("logging", "warnings", "sys"), _LOGGING),
+    "builtins.input": "ask before the call, and pass the answer as an argument",
+}  # fmt: skip
+
+# Methods that change what they belong to, for the containers of Python.
+MUTATORS = frozenset((
+    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft", "insert",
+    "intersection_update", "move_to_end", "pop", "popitem", "popleft", "remove", "reverse", "rotate", "setdefault",
+    "sort", "subtract", "symmetric_difference_update", "update", "__delitem__", "__iadd__", "__iand__", "__imul__",
+    "__init__", "__ior__", "__isub__", "__ixor__", "__next__", "__setitem__", "__setstate__",
+    # of arrays
+    "byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "setflags",
+    # of any object
+    "__delattr__", "__setattr__", "send", "throw", "close",
+))  # fmt: skip
+# Functions that change their first argument.
+_CHANGES_FIRST: frozenset[Any] = frozenset((
+    builtins.next, builtins.setattr, builtins.delattr, operator.setitem, operator.delitem, operator.iadd, operator.iand,
+    operator.iconcat, operator.ifloordiv, operator.ilshift, operator.imod, operator.imul, operator.imatmul,
+    operator.ior, operator.ipow, operator.irshift, operator.isub, operator.itruediv, operator.ixor, heapq.heapify,
+    heapq.heappush, heapq.heappop, heapq.heappushpop, heapq.heapreplace,
+    bisect.insort, bisect.insort_left, bisect.insort_right,
+))  # fmt: skip
+
+
+# Functions that call a function that they are passed.
+_CALLS_BACK: frozenset[Any] = frozenset((
+    builtins.map, builtins.filter, builtins.sorted, builtins.min, builtins.max, builtins.iter, functools.reduce,
+    functools.cmp_to_key, itertools.accumulate, itertools.dropwhile, itertools.filterfalse, itertools.groupby,
+    itertools.starmap, itertools.takewhile, collections.defaultdict, heapq.merge, heapq.nlargest, heapq.nsmallest,
+    bisect.bisect, bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
+    re.sub, re.subn, np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.frompyfunc, np.piecewise,
+    np.vectorize,
+))  # fmt: skip
+
+
+def calls_back(function: Any) -> bool:
+    """Does it call functions that it is passed?"""
+    try:
+        return function in _CALLS_BACK or getattr(function, "__name__", "") == "sort"
+    except TypeError:  # not hashable
+        return False
+
+
+def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
+    """What a call changes, and the name of the method that does; None if it changes nothing."""
+    name = getattr(function, "__name__", "")
+    if name in MUTATORS:
+        owner = getattr(function, "__self__", None)
+        if owner is not None and not isinstance(owner, (type, ModuleType)):
+            return owner, name
+        if hasattr(function, "__objclass__") and args:  # list.append(items, x)
+            return args[0], name
+    try:
+        return (args[0], name) if args and function in _CHANGES_FIRST else None
+    except TypeError:  # not hashable
+        return None
+
+
+def place_of(function: Any) -> tuple[str, str]:
+    """The module that a function or class comes from, and its name there; of a method, those of its class."""
+    name = getattr(function, "__name__", type(function).__name__)
+    if isinstance(function, type):
+        return function.__module__, name
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, ModuleType):
+        owner = getattr(function, "__objclass__", None)
+    if owner is not None:
+        return (owner if isinstance(owner, type) else type(owner)).__module__, name
+    return getattr(function, "__module__", None) or type(function).__module__, name
+
+
+def is_pure(function: Any) -> bool:
+    """May captured code call it? It is not the user's own Python."""
+    module, name = place_of(function)
+    return _is_pure(module, name) or is_generated(function) or (isinstance(function, type) and is_user_class(function))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_pure(module: str, name: str) -> bool:
+    root = module.partition(".")[0]
+    if root not in _PURE_MODULES and module not in _PURE_MODULES:
+        return False
+    if root == "datetime":
+        module = root
+    parts = module.split(".")
+    inside = {".".join(parts[: k + 1]) for k in range(len(parts))}
+    return not (inside & _IMPURE or f"{module}.{name}" in _IMPURE or f"{root}.{name}" in _IMPURE)
+
+
+def is_generated(function: Any) -> bool:
+    """Was it written by the standard library, as methods of dataclasses and named tuples are?"""
+    if not isinstance(function, FunctionType) or not function.__code__.co_filename.startswith("<"):
+        return False
+    if str(function.__globals__.get("__name__")).startswith("namedtuple_"):
+        return True
+    written_in: str | None = getattr(function.__code__, "co_qualname", None)  # since 3.11
+    is_special = function.__name__.startswith("__")
+    return is_special if written_in is None else written_in.startswith("__create_fn__.")
+
+
+def is_foreign(value: Any) -> bool:
+    """Is it a value of another library, such as a tensor?"""
+    cls: Any = type(value)
+    root = cls.__module__.partition(".")[0]
+    return not (root in sys.stdlib_module_names or root in _PURE_MODULES) and not is_user_class(cls)
+
+
+def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str]:
+    """The message and the hint for a call that captured code must not make, as the user wrote it."""
+    module, name = place_of(function)
+    root = module.partition(".")[0]
+    short = written or f"{module}.{name}"
+    hint = _INSTEAD.get(f"{root}.{name}", _INSTEAD.get(".".join(module.split(".")[:2]), _INSTEAD.get(root, "")))
+    if name in ("write", "writelines", "flush"):
+        hint = _LOGGING
+    if has_traced:
+        hint = hint or "write it with the functions of ut, or as a Python function of your own, which is captured too"
+        return f"`{short}()` cannot be captured: it is not known what it does with values of the graph", hint
+    if hint in (_RANDOM, _LOGGING):
+        return f"`{short}()` would run once, when the function is captured, and never when the graph runs", hint
+    return (
+        f"`{short}()` would run once, when the function is captured, and its result would never change",
+        f"{hint or _ARGUMENT}, {_STATIC}",
+    )

@@ -1,0 +1,73 @@
+"""What a captured function may return: values of the graph, containers of them, and Python objects that do not change.
+
+An iterator would be used up after the first call, and an object that holds traced values would show them to the
+caller, long after the capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, KeysView, Sequence, ValuesView
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch
+from undertow.frontend.interpret.numpy_calls import holds_traced
+from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.syntax.source import Closure
+from undertow.frontend.values.tree import Structure
+from undertow.types import DTYPES
+
+_DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
+
+
+def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
+    """Raise an error if a result holds something that is not the caller's to have."""
+    for leaf in leaves:
+        if isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype not in _DTYPES:
+            raise TypeMismatch(
+                f"a {leaf.dtype.name} cannot be returned: graphs have bool, i32, i64, f32 and f64",
+                hint="convert it, as in x.astype(np.int64)",
+            )
+    for token in structure:
+        if token[0] == "static":
+            _refuse(token[1].value)
+
+
+def _refuse(value: Any) -> None:
+    if isinstance(value, TracedRange):
+        raise CaptureError(
+            "a range with traced bounds cannot be returned", hint="return its bounds, or ut.arange(start, stop)"
+        )
+    if isinstance(value, (Iterator, KeysView, ValuesView, type({}.items()))):
+        name = type(value).__name__
+        raise CaptureError(
+            f"{'an' if name[0] in 'aeiou' else 'a'} {name} cannot be returned", hint="return a list of it: list(...)"
+        )
+    if isinstance(value, np.ndarray):
+        raise CaptureError(
+            f"an array of {value.dtype.name} cannot be returned", hint="graphs have bool, i32, i64, f32 and f64"
+        )
+    held = [vars(value)] if hasattr(value, "__dict__") and not isinstance(value, type) else []
+    held += [value.__self__] if hasattr(value, "__self__") else []
+    held += [value.args, value.keywords] if hasattr(value, "func") and hasattr(value, "keywords") else []
+    if holds_traced(value) or any(map(holds_traced, held)):
+        raise CaptureError(
+            f"{brief_type(value)} that holds traced values cannot be returned",
+            hint="return the values in a tuple, list, dict or dataclass",
+        )
+
+
+def refuse_closures(structure: Structure) -> None:
+    """Raise an error if the outermost result holds a function that is defined in a captured one."""
+    for token in structure:
+        if token[0] == "static" and isinstance(token[1].value, Closure):
+            raise CaptureError(
+                f"`{token[1].value.name}` is defined inside of a captured function and cannot be returned",
+                hint="return the values that it computes, or define it outside",
+            )
+
+
+def brief_type(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

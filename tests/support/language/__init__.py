@@ -1,0 +1,1 @@
+"""The language table: every piece of Python and NumPy that a program may use, and whether it works when captured."""
