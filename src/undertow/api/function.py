@@ -587,8 +587,15 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
     """Decorate a Python function: its first call captures it as one static graph.
 
     >>> @function
-    ... def double(x):
-    ...     return x * 2
+    ... def power(x: float, n: int) -> float:
+    ...     return 1.0 if n == 0 else x * power(x, n - 1)
+    >>> power(2.0, 10)
+    np.float64(1024.0)
+
+    Call it like the original. Annotations are types: int, float, bool, ut.f32, an array ut.f32["n", 3]. A recursive
+    function annotates its result; arguments that are not annotated may be of any type, and are captured once for each.
+    Besides a call there are f.run(*args, **options), f.map(*arrays), f.graph(*args) and f.plan(*args); `ut.options`
+    explains the options, and ut.grad(f) differentiates.
     """
     if python is None or options:
         raise CaptureError(
