@@ -10,7 +10,7 @@ import linecache
 import pickle
 import sys
 from collections.abc import Callable
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import CaptureError, UndertowError
@@ -20,6 +20,7 @@ from undertow.frontend.syntax.strings import COMPILED
 if TYPE_CHECKING:
     from undertow.api.function import Function
 
+_SAVED = "save it with ut.save, and load it with ut.load in the other process"
 _MODULE_LEVEL = "define it at the top level of a module, where the other process can import it"
 
 
@@ -44,6 +45,8 @@ def reduced(function: Function, decorate: Callable[[FunctionType], Function]) ->
         return _blank, (type(function),), {"python": python, "text": _text(python)}  # type: ignore[arg-type]
     if named is python and isinstance(python, FunctionType):  # as in g = ut.function(f)
         return decorate, (python,)
+    if not isinstance(python, FunctionType):
+        raise CannotPickle(f"`{name}` cannot be pickled: it has no Python source", hint=_SAVED)
     raise CannotPickle(
         f"`{name.replace('<locals>.', '')}` cannot be pickled: "
         + (f"`{name}` of module `{module}` is something else" if named is not None else "it is local to this process"),
@@ -84,11 +87,10 @@ def _named(module: str, name: str) -> Any:
 
 def _is_cloudpickle() -> bool:
     """Is it cloudpickle that asks, or a copy of it in another package? The C pickler has no frames of its own."""
-    frame = sys._getframe()
-    while (frame is not None and frame.f_code.co_filename == __file__) or frame.f_code.co_name == "__reduce_ex__":
-        assert frame.f_back is not None
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and (frame.f_globals is globals() or frame.f_code.co_name == "__reduce_ex__"):
         frame = frame.f_back
-    return "cloudpickle" in str(frame.f_globals.get("__name__"))
+    return frame is not None and "cloudpickle" in str(frame.f_globals.get("__name__"))
 
 
 def _text(python: FunctionType) -> str:

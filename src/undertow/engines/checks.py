@@ -73,7 +73,7 @@ def conform(value: Value, dtype: DType, rank: int) -> Value:
 def check_finite(value: Value, op: str) -> None:
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         what = "nan" if np.isnan(value).any() else "inf"
-        raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it")
+        raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it", kind=FloatingPointError)
 
 
 def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
@@ -87,6 +87,7 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
         raise Fault(
             f"the results of a map have different shapes: {', '.join(map(str, sorted(shapes)))}",
             hint="pad them to one shape",
+            kind=ValueError,
         )
     return np.array(values, type_.dtype.numpy)
 
@@ -144,7 +145,8 @@ def stopped(why: str, options: Options, *numbers: int) -> RunError:
     if why == "depth" and options.max_depth == MAX_DEPTH:
         why = "unasked_bytes" if numbers and numbers[0] else "unasked_depth"
     error, message, hint = STOPS[why]
-    return error(message.format(*numbers, options=options), hint=hint)
+    what = message.format(*numbers, options=options)
+    return Fault(what, hint=hint, kind=ValueError) if error is Fault else error(what, hint=hint)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -187,6 +187,27 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
     return [row for row in rows if row[0] != "waves" or stats.waves]
 
 
+def sum_stats(parts: Sequence[Stats]) -> Stats:
+    """The counts of several runs together: sums, and the largest of what is counted at one time."""
+    total = Stats(parts[0].engine if parts else "")
+    for part in parts:
+        total.firings += part.firings
+        total.dead_firings += part.dead_firings
+        total.activations += part.activations
+        total.mean_width = (total.mean_width * total.waves + part.mean_width * part.waves) / max(
+            total.waves + part.waves, 1
+        )
+        total.waves += part.waves
+        total.seconds += part.seconds
+        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth"):
+            setattr(total, name, max(getattr(total, name), getattr(part, name)))
+        for name, count in part.per_node.items():
+            total.per_node[name] = total.per_node.get(name, 0) + count
+        for name, seconds in part.step_seconds.items():
+            total.step_seconds[name] = total.step_seconds.get(name, 0.0) + seconds
+    return total
+
+
 class LateStats(Stats):
     """Stats whose fields are filled in when first read: building all of them can cost more than a short run."""
 

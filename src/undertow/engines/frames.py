@@ -242,9 +242,10 @@ class PythonRun(Generic[F]):
     def fail(self, error: Exception, number: int, frame: F) -> NoReturn:
         """Raise an error of a node as the right class, with its source line and the calls that led there."""
         node, cause = self.graph.nodes[number], error
-        if isinstance(error, OSError):
+        is_ours = isinstance(error, RunError)  # some of ours are Python's too
+        if isinstance(error, OSError) and not is_ours:
             raise error  # writing the trace, or the program's prints, failed: neither our fault nor the program's
-        if isinstance(error, MemoryError):
+        if isinstance(error, MemoryError) and not is_ours:
             error = checks.stopped("out_of_memory", self.options)
         if isinstance(error, RunError):
             error.span, error.calls = node.span, checks.calls_of(self.graph, frame.tag())

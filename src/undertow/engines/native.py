@@ -172,12 +172,12 @@ class NativePlan:
             fetched, counted = self.call(values, host, where, options)
         except _core.Stopped as stopped:
             raise error_of(self.graph, stopped, options) from None
-        except ValueError:
-            checks.check_inputs(self.graph, inputs)  # raises a better error if an input is wrong
-            raise
         except RunError as error:  # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, where[0])
+            raise
+        except ValueError:
+            checks.check_inputs(self.graph, inputs)  # raises a better error if an input is wrong
             raise
         seconds = time.perf_counter() - began
         if state is not None:

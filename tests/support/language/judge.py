@@ -32,6 +32,8 @@ import numpy as np
 import undertow as ut
 
 """
+SPACE: dict[str, Any] = {}  # what an expression of a case knows, besides the values
+exec(_HEAD, SPACE)
 _OURS = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64")))
 # Errors of Python's floats, where IEEE 754 has a value instead.
 ITERATOR = "iterator"  # the first item of the list that stands for one
@@ -63,18 +65,26 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def functions_of(cases: Sequence[Case], are_oracles: bool = True) -> Iterator[list[Any]]:
-    """The plain functions of cases, in a file of their own; what they write goes beside it."""
-    sources = [(case.oracle if are_oracles else "") or case.source for case in cases]
-    texts = [source.replace("def f(", f"def f{number}(", 1) for number, source in enumerate(sources)]
+def elsewhere() -> Iterator[Path]:
+    """A folder of its own as the current one: some cases write files."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
-        module = load_text(_HEAD + "\n\n".join(texts), Path(folder))
         os.chdir(folder)
         try:
-            yield [getattr(module, f"f{number}") for number in range(len(cases))]
+            yield Path(folder)
         finally:
             os.chdir(before)
+
+
+@contextlib.contextmanager
+def functions_of(cases: Sequence[Case], are_oracles: bool = True) -> Iterator[list[Any]]:
+    """The plain functions of cases, in a file of their own."""
+    sources = [(case.oracle if are_oracles else "") or case.source for case in cases]
+    texts = [source.replace("def f(", f"def f{number}(", 1) for number, source in enumerate(sources)]
+    with elsewhere() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `n is 2` is a case as well
+        module = load_text(_HEAD + "\n\n".join(texts), folder)
+        yield [getattr(module, f"f{number}") for number in range(len(cases))]
 
 
 def judge_all(cases: Sequence[Case], engine: str = "waves") -> list[Verdict]:

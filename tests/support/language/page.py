@@ -19,8 +19,9 @@ HEAD = """\
 A captured function means what Python means, or it is refused with your line and a hint. This table says which, for
 every class of syntax, every built-in function, and every name of NumPy. It is generated: each cell was tried with small
 functions like `def f(x): return np.sum(x, axis=0)`, called several times with different values, with CPython and NumPy
-as the oracle. *Static* values are known when the function is captured: constants, and what Python computes from them.
-*Scalar* is a number, *array* a NumPy array, *container* a list, tuple or dict: arguments, whose values change from call to call.
+as the oracle. *Static* values are known when the function is captured: constants, and what Python computes from
+them. *Scalar* is a number, *array* a NumPy array, *container* a list, tuple or dict: arguments, whose values change
+from call to call.
 
 - **yes**: the same values as in CPython, in every case tried.
 - **no**: refused in every case tried; the last column has the beginning of one message.

@@ -83,9 +83,8 @@ def _row(name: str, parameters: str, compute: Callable[..., Any]) -> Row:
         if named.startswith("*"):
             made.append(inspect.Parameter(named[1:], inspect.Parameter.VAR_POSITIONAL))
             continue
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in made):
-            kind = inspect.Parameter.KEYWORD_ONLY
+        is_last = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in made)
+        kind = inspect.Parameter.KEYWORD_ONLY if is_last else inspect.Parameter.POSITIONAL_OR_KEYWORD
         if named.startswith("!"):
             named = named[1:]
             refused.add(named)
@@ -573,14 +572,14 @@ _COMPOSED: Mapping[str, Callable[..., Any]] = {
 
 
 def _shadow(value: Any) -> Any:
-    """What NumPy decides the dtype of a result by."""
-    return value if isinstance(value, (bool, int, float)) else type_of(value).dtype.numpy
+    """What NumPy decides the dtype of a result by: a dtype, or the class of a Python number."""
+    return type(value) if isinstance(value, (bool, int, float)) else type_of(value).dtype.numpy
 
 
 @cache
 def _dtypes_in_numpy(ufunc: Any, *shadows: Any) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the results of a ufunc. An empty array of each dtype stands for an operand."""
-    empty = [np.zeros(0, s) if isinstance(s, np.dtype) else s for s in shadows]
+    empty = [np.zeros(0, s) if isinstance(s, np.dtype) else s(1) for s in shadows]
     results = ufunc(*empty)
     return tuple(r.dtype for r in (results if isinstance(results, tuple) else (results,)))
 

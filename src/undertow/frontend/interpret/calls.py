@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from undertow.errors import CaptureError
-from undertow.frontend.interpret.builtins import PYTHON
+from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
@@ -235,6 +235,9 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
+        if (text := method_of_text(function, args, kwargs)) is not None:
+            return text
+        refuse_text(function, args, kwargs)
         self._check_native(function, args, kwargs)
         if calls_back(function):
             args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]

@@ -1,4 +1,4 @@
-"""Closures: a function's syntax tree, with the values of its free names; and the variables of its activations."""
+"""Closures: the syntax tree of a Python function with the values of its free names; the variables of activations."""
 
 from __future__ import annotations
 

@@ -122,6 +122,10 @@ class Adapted(Made):
 
     _adapted: Closure | None = None
 
+    def forget(self) -> None:
+        super().forget()
+        self._adapted = None
+
 
 class Bound(Adapted):
     """A function with some of its variables, or captured arrays, turned into arguments."""

@@ -50,6 +50,7 @@ class Captured:
     needs_seed: bool
     variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
     written: frozenset[str] = frozenset()
+    has_effect: bool = False  # does it print, assert or assign?
     most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
     guards: Guards | None = None  # what it reads outside; its hidden arguments come after the leaves
 
@@ -105,8 +106,9 @@ def _attempt(
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
     return Captured(
-        library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned, guards=guards
-    )
+        library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
+        has_effect=builder.effect is not None, guards=guards,
+    )  # fmt: skip
 
 
 def _with_more_guards(main: MainGraph, places: Places) -> None:

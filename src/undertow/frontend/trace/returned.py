@@ -13,7 +13,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.interpret.numpy_calls import holds_traced
-from undertow.frontend.interpret.standins import TracedRange, TracedText
+from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure
 from undertow.frontend.values.tree import Structure
 from undertow.types import DTYPES
@@ -35,11 +35,6 @@ def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
 
 
 def _refuse(value: Any) -> None:
-    if isinstance(value, TracedText):
-        raise CaptureError(
-            f"this f-string contains a traced {value.values[0].type}: its text is known only at run time",
-            hint="it can only be printed, or be the message of an assert",
-        )
     if isinstance(value, TracedRange):
         raise CaptureError(
             "a range with traced bounds cannot be returned", hint="return its bounds, or ut.arange(start, stop)"

@@ -7,7 +7,7 @@ way to the builder; with no traced operand it computes at once, with the referen
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import Any
@@ -125,8 +125,18 @@ class Traced:
     def T(self) -> Any:
         return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
-    def __repr__(self) -> str:
+    def __undertow_repr__(self) -> str:
+        """For our own messages."""
         return f"<traced {self.type}>"
+
+    def __repr__(self) -> str:
+        current = _CONTEXT.get()
+        if current is not None and current.builder is not None and not current.is_plain_python:
+            raise self._unknown(
+                f"the text of a traced {self.type} is known only at run time",
+                'print it with print(x), or with an f-string: print(f"x is {x}")',
+            )
+        return self.__undertow_repr__()
 
     # -- what Python cannot do with it ---------------------------------------------------------------------
 
@@ -276,7 +286,7 @@ def numpy_names() -> dict[Any, str]:
 
 def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function of NumPy's with traced values somewhere in its arguments."""
-    row = NUMPY.get(function)
+    row = NUMPY.get(function) if isinstance(function, Hashable) else None
     if row is None:
         raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=_NUMPY_HINT)
     return row(*args, **kwargs)
