@@ -212,7 +212,7 @@ class TestShortWay:
 
         @ut.function
         def total(x):
-            return ut.sum(x)
+            return sum([*x] + [0.0] * x.shape[0])  # needs to know the length
 
         for length in range(1, 15):
             assert total(np.ones(length)) == length
@@ -351,7 +351,10 @@ class TestWithoutPython:
                 down(100)
         with ut.options(engine="reference"):
             assert down(5) == 0
-        assert down.__undertow_programs__.items()[0][1].plans.keys() == {("waves", True), ("reference", True)}
+        assert down.__undertow_programs__.items()[0][1].plans.keys() == {
+            ("waves", True, False),
+            ("reference", True, False),
+        }
 
     def test_keys_that_are_equal_and_not_the_same(self):
         @ut.function
