@@ -26,6 +26,7 @@ from undertow.errors import GradientMismatch as GradientMismatch
 from undertow.errors import GraphError as GraphError
 from undertow.errors import InternalError as InternalError
 from undertow.errors import LoadError as LoadError
+from undertow.errors import Raised as Raised
 from undertow.errors import RecursionLimit as RecursionLimit
 from undertow.errors import RunError as RunError
 from undertow.errors import SaveError as SaveError

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.programs import (
     arrays,
     branches,
+    builtin,
     chance,
     closures,
     containers,
@@ -36,6 +37,7 @@ _MODULES = (
     containers,
     arrays,
     maps,
+    builtin,
     forests,
     chance,
     effects,

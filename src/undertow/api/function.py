@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api import plain
 from undertow.api.collection import collection_paused
 from undertow.api.open_lengths import Axes, are_long, means_the_same, open_axes, with_open_lengths
-from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, PYTHON, Settings, quick_options, settings
+from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
-from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
+from undertow.api.reload import follow_autoreload
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Direct, Stopped
-from undertow.errors import CaptureError, UndertowError
+from undertow.errors import CaptureError, Timeout, TypeMismatch, UndertowError
 from undertow.frontend.control import forms
+from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array
@@ -153,6 +159,8 @@ class Program:
                 values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
             return self._run_on_variables(plan, inputs, limits)
+        except Timeout:  # it is an OSError too
+            raise
         except OSError as fault:
             check_written(fault, chosen)
             raise
@@ -309,20 +317,57 @@ class GraphView:
 class Function:
     """A recursive Python function as one static graph. Call it like the original function."""
 
-    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
+    # Slots: functools.wraps copies the __dict__ to the wrapper, which is another function.
+    __slots__ = (
+        "__dict__", "__undertow_bound__", "__undertow_definition__", "__undertow_origin__", "__undertow_programs__",
+        "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        definition: Definition,
+        bound: tuple[Any, ...] = (),
+        programs: Programs | None = None,
+        origin: tuple[Callable[..., Function], tuple[Any, ...]] | None = None,
+    ) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
         self.__undertow_programs__ = Programs() if programs is None else programs
+        self.__undertow_origin__ = origin  # the call that makes it again, in another process
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
         """Bind as a method: the object becomes the first argument."""
         if instance is None:
             return self
-        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self.__undertow_programs__)
+        bound = Function.__new__(Function)  # without __init__: methods are bound at each call
+        bound.__dict__.update(self.__dict__)
+        bound.__undertow_bound__ = (instance, *self.__undertow_bound__)
+        bound.__undertow_definition__ = self.__undertow_definition__
+        bound.__undertow_programs__ = self.__undertow_programs__
+        bound.__undertow_origin__ = None
+        return bound
 
     def __repr__(self) -> str:
         return f"<undertow function {getattr(self, '__qualname__', '?')}>"
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        return reduced(self, redecorated)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, function)
+
+    def __copy__(self) -> Function:
+        return self  # as a plain function does
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        if not self.__undertow_bound__:
+            return self
+        if self.__undertow_origin__ is not None:
+            make, args = self.__undertow_origin__
+            return make(*copy.deepcopy(args, memo))
+        bound = copy.deepcopy(self.__undertow_bound__, memo)
+        return Function(self.__undertow_definition__, bound, self.__undertow_programs__)
 
     # -- calling -------------------------------------------------------------------------------------------
 
@@ -330,18 +375,21 @@ class Function:
         """Run with the current options. Inside a capture, write a call node instead."""
         try:
             limits = quick_options()
-            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+            if limits is not None and not kwargs and is_outermost():
+                bound = self.__undertow_bound__
                 try:
-                    result = self.__undertow_programs__.quick.call(args, limits)
+                    result = self.__undertow_programs__.quick.call(bound + args if bound else args, limits)
                 except Stopped as stopped:
                     raise stopped.plan.error_of(stopped, settings().limits) from None
                 if result is not MISSED:
                     return result
             current = context([*args, *kwargs.values()])
             if current is not None and current.builder is not None:
-                bound = [*self.__undertow_bound__, *args]
+                every = [*self.__undertow_bound__, *args]
                 with capturing(current):
-                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+                    return current.give(drive(current.session.call(self.__undertow_definition__, every, kwargs)))
+            if limits is None and settings().engine == PYTHON:
+                return plain.call(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
             return apart(self._execute, args, kwargs, settings())[0]
         except BaseException as fault:  # here, not by @boundary: a call may be short
             shorten(fault)
@@ -354,9 +402,14 @@ class Function:
         return (result, counted) if stats else result
 
     @boundary
-    def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
+    def map(self, *args: Any, in_axes: Any = 0, stats: bool = False, **changes: Any) -> Any:
+        """Many calls in one run: over the leading axis of arrays, over the items of lists.
+
+        An argument that is wrapped in `ut.shared`, or whose entry of `in_axes` is None, is passed to every call whole.
+        Items of a list may differ in shape and structure; results that do not stack come back as a list.
+        """
         chosen = self._settings(changes, stats)
+        args = mapped_over.with_axes(args, in_axes)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
@@ -413,26 +466,52 @@ class Function:
     # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
-        is_plain = not kwargs and not self.__undertow_bound__
-        if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
+        every = (*self.__undertow_bound__, *args)
+        if chosen.engine == PYTHON:
+            return plain.run(self.__undertow_definition__, list(every), kwargs, chosen)
+        if not kwargs and (known := self.__undertow_programs__.quick.find(every)) is not None:
             program: Program = known[0]
             return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program, leaves = self.__undertow_program__(arguments)
-        if is_plain:
-            remember(self.__undertow_programs__.quick, args, arguments, program)
+        if not kwargs:
+            remember(self.__undertow_programs__.quick, every, arguments, program)
         return program.run(leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        if chosen.engine == PYTHON:
+            whole = [Shared(value) for value in self.__undertow_bound__]
+            return plain.run_map(self.__undertow_definition__, [*whole, *args], chosen)
         begin(chosen)
         try:
             arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
+            if isinstance(fault, TypeMismatch) and mapped_over.is_ragged(fault):
+                return self._map_groups(args, fault, chosen)
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
         program, leaves = self.__undertow_program__(arguments, mapped)
         return program.run(leaves, chosen)
+
+    def _map_groups(self, args: Sequence[Any], ragged: TypeMismatch, chosen: Settings) -> tuple[Any, Stats]:
+        """A map over items of several shapes or structures: one run for the items of each."""
+        span = self.__undertow_definition__.closure.span
+        results: dict[int, Any] = {}
+        stats: list[Stats] = []
+        for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
+            arguments, mapped = self._map_arguments(group)
+            program = self.__undertow_program__(arguments, mapped)
+            if program.captured.written or program.captured.has_effect:
+                ragged.span = span
+                ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
+                raise ragged
+            found, counted = program.run(arguments.leaves, chosen.for_part(number))
+            leaves, structure = tree.flatten(found)
+            for k, index in enumerate(indices):
+                results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
+            stats.append(counted)
+        return mapped_over.stacked_results([results[index] for index in sorted(results)]), sum_stats(stats)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -480,7 +559,7 @@ class Function:
         lengths: list[Type] = []  # of the leaves that are mapped
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, Shared)
-            value = arg.value if is_shared else forms.as_mapped(arg)
+            value = arg.value if is_shared else mapped_over.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
                 # A list of Python numbers takes the dtype annotated for one of them.
@@ -524,8 +603,20 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
             "@ut.function takes no options",
             hint="write @ut.function alone; options go to f.run(..., engine=...) and to `with ut.options(...)`",
         )
+    if isinstance(python, (staticmethod, classmethod)):  # in the other order, as the class body would have it
+        return type(python)(function(python.__func__))  # type: ignore[return-value]
+    if isinstance(python, property):
+        getter = None if python.fget is None else function(python.fget)
+        return property(getter, python.fset, python.fdel, python.__doc__)
     if isinstance(python, Function):
         raise CaptureError(
             f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
         )
+    follow_autoreload(Function, Programs)
     return Function(Definition(python))
+
+
+@functools.lru_cache(maxsize=1024)
+def redecorated(python: FunctionType) -> Function:
+    """What a pickled `ut.function(f)` becomes: the same function each time, so that it is captured once."""
+    return function(python)

@@ -13,6 +13,7 @@ from undertow.api.options import settings
 from undertow.errors import UndertowError
 from undertow.frontend.interpret.calls import SPECIAL
 from undertow.frontend.interpret.drive import drive
+from undertow.frontend.syntax.calling import decorated
 from undertow.frontend.trace.definition import Definition
 from undertow.frontend.trace.library import Captured
 from undertow.frontend.trace.tangents import (
@@ -51,7 +52,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
             value: tuple[Any, Any] = current.give(drive(work))
             return value
     definition, bound = definition_of(f, len(primals), None)
-    is_kept = hasattr(f, "__undertow_definition__")
+    is_kept = decorated(f) is not None
     function = _function(definition) if is_kept else Function(definition)
     return apart(_run, function, len(bound), (*bound, *primals), tangents)
 

@@ -76,8 +76,9 @@ def run(
     """Run a function and print its result."""
     arguments = [_literal(value) for value in values or []]
     options = {name: value for name, value in context.params.items() if name not in ("target", "values", "stats")}
-    if memory is None:
-        del options["memory"]  # None would be no limit
+    for name in ("memory", "max_depth"):
+        if options[name] is None:
+            del options[name]  # None would be no limit
     check_options(options)
     with telling_errors():
         result, counted = _find(target).run(*arguments, stats=True, **options)

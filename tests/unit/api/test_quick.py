@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.api.options import quick_options
-from undertow.api.quick import quick
 from undertow.engines.contract import LateStats, Stats
 
 
@@ -402,22 +400,6 @@ class TestWithoutPython:
         del Box.kept
         gc.collect()
         assert seen() is None
-
-    def test_inputs_that_are_no_arguments(self):
-        @ut.function
-        def scaled(x, by):
-            return x * by
-
-        assert scaled(2.0, 3.0) == 6
-        program = scaled.__undertow_programs__.items()[0][1]
-        known, outside = quick(), [np.float64(5)]
-        assert known.add((1.0,), [4], [], program, lambda: outside and list(outside))
-        assert known.add((1.0,), [4], [], program, lambda: [np.float64(7)])
-        limits = quick_options()
-        assert known.call((2.0,), limits) == 10 and known.find((2.0,)) == (program, [2.0, 5.0])
-        for wrong in ([], [np.float32(5)], [np.ones(2)], [object()], [np.float64(5)] * 2):
-            outside[:] = wrong  # the first does not hold any more, or does not fit
-            assert known.call((2.0,), limits) in (14, NotImplemented)
 
     def test_many_threads_at_once(self):
         @ut.function

@@ -17,11 +17,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from undertow.errors import CaptureError
-from undertow.frontend.interpret.builtins import PYTHON
+from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
-from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
@@ -32,6 +32,7 @@ from undertow.frontend.interpret.purity import (
 )
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    decorated,
     is_user_class,
     is_user_code,
     refuse_unsupported,
@@ -47,6 +48,7 @@ from undertow.tracebacks import is_library_file, note_caller
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+_SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
 _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
@@ -141,9 +143,9 @@ class Interpreter(Containers):
             function = function.function
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
-        definition = getattr(function, "__undertow_definition__", None)
-        if definition is not None:
-            bound = getattr(function, "__undertow_bound__", ())
+        known = decorated(function)
+        if known is not None:
+            definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
             special = None if isinstance(function, Traced) else SPECIAL.get(function)
@@ -233,6 +235,9 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
+        if (text := method_of_text(function, args, kwargs)) is not None:
+            return text
+        refuse_text(function, args, kwargs)
         self._check_native(function, args, kwargs)
         if calls_back(function):
             args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]
@@ -262,6 +267,10 @@ class Interpreter(Containers):
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
+            refuse_traced(function, args, kwargs, fault)
+            raise fault
+        except (AttributeError, ValueError) as fault:
+            refuse_traced(function, args, kwargs, fault)
             raise fault
         except StopIteration:
             # It must not end the generator that we are in.
@@ -302,13 +311,19 @@ class Interpreter(Containers):
         return ast.unparse(node.args[0]) if node.args else ""
 
     def invoke(
-        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+        is_inline: bool = True,
     ) -> Work:
-        """Capture a plain Python function inline; `result` checks what it returns."""
+        """Capture a plain Python function inline, or as a graph of its own; `result` checks what it returns."""
         refuse_unsupported(closure)
         caller = self.ctx.span
         values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
-        env = Env(closure, closure.local, closure.env, values, result=result)
+        called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(

@@ -12,15 +12,14 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.functions import public as functions
-from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
-from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Traced, has_traced, read
 from undertow.types import said
 
@@ -47,17 +46,18 @@ class Containers(Expressions):
     def attribute(self, node: ast.Attribute, env: Env) -> Work:
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        return (yield self.attribute_of(value, node.attr, node, env))
+        return (yield self.attribute_of(value, node.attr, self.span(node, env), env))
 
-    def attribute_of(self, value: Any, name: str, node: ast.AST, env: Env) -> Work:
+    def attribute_of(self, value: Any, name: str, span: Span, env: Env | None) -> Work:
+        """`value.name`."""
         if isinstance(value, TracedText):
-            raise _text_too_early(value)
+            raise text_too_early(value)
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
         try:
             held = self.ctx.session.attribute(value, name)
         except AttributeError as fault:
-            raise _no_attribute(value, name, fault, self.span(node, env)) from None
+            raise _no_attribute(value, name, fault, span) from None
         if isinstance(held, Getter):
             held = yield self.call(held.function, held.args, {}, env)
         return self.ctx.session.seen(held)
@@ -71,7 +71,7 @@ class Containers(Expressions):
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
-            raise _text_too_early(key)
+            raise text_too_early(key)
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
@@ -81,6 +81,11 @@ class Containers(Expressions):
                 return self.owned.own(value[key])
             item = value[key]
             return self.ctx.session.seen(self.owned.adopt(item))
+        if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
+            raise CaptureError(
+                f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
+                hint="make an array first: ut.asarray(items)[:n]",
+            )
         if isinstance(value, (list, tuple)):
             try:
                 value = functions.asarray(value)
@@ -104,7 +109,9 @@ class Containers(Expressions):
         return slice(*parts)
 
     def comprehension(self, node: Any, env: Env) -> Work:
-        inner = Env(env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True)
+        inner = Env(
+            env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
+        )
         found: list[Any] = []
         yield self._comprehend(node, inner, found)
         if isinstance(node, ast.DictComp):
@@ -162,22 +169,18 @@ class Containers(Expressions):
 
     def text(self, node: ast.JoinedStr, env: Env) -> Work:
         """An f-string; its traced values are filled in when the graph prints it."""
-        parts: list[str] = []
-        values: list[Traced] = []
+        parts: list[Any] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
-                parts.append(escaped(str(part.value)))
+                parts.append(str(part.value))
             elif isinstance(part, ast.FormattedValue):
                 value = yield self.expr(part.value, env)
                 spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
-                if isinstance(value, Traced):
-                    parts.append(f"{{:{spec}}}" if spec else "{}")
-                    values.append(value)
-                    continue
-                convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(escaped(format(convert(value) if convert else value, spec)))
-        template = "".join(parts)
-        return TracedText(template, values) if values else template.format()
+                self.at(node, env)
+                if isinstance(spec, TracedText):
+                    raise text_too_early(spec)
+                parts.append(text_of(read(value), spec, chr(part.conversion) if part.conversion > 0 else ""))
+        return joined("", parts)
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
         """Bind a target: a name, a tuple of targets, or an item of a Python container."""
@@ -220,7 +223,7 @@ class Containers(Expressions):
                 hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
             )
         if isinstance(key, TracedText):
-            raise _text_too_early(key)
+            raise text_too_early(key)
         if not isinstance(container, Traced):
             self.owned.change(container, called)
         container[key] = value
@@ -290,16 +293,8 @@ def _static(key: Any, what: str, span: Span) -> Any:
             hint="use strings or numbers as keys, and an array for lookups by traced values",
         )
     if isinstance(key, TracedText):
-        raise _text_too_early(key, span)
+        raise text_too_early(key, span)
     return key
-
-
-def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
-    return CaptureError(
-        f"this f-string contains a traced {text.values[0].type}: its text is known only at run time",
-        span,
-        hint="it can only be printed, or be the message of an assert",
-    )
 
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"

@@ -22,12 +22,17 @@ import numpy as np
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.ownership import Ownership
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
+from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
+from undertow.frontend.values.leaves import ABSENT
+from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.tracebacks import is_library_file
 from undertow.types import bool_
@@ -44,7 +49,7 @@ class Expressions:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.depth = 0
-        self._spans: dict[tuple[ast.AST, str], Span] = {}  # a loop that is unrolled asks for the same ones
+        self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
 
         self.owned = Ownership(ctx)
 
@@ -67,11 +72,12 @@ class Expressions:
         return values
 
     def span(self, node: ast.AST, env: Env) -> Span:
-        key = node, env.closure.name
+        key = node, env.closure.name, id(env.called_at)  # which is in here too, so that no other one has its id
         span = self._spans.get(key)
         if span is None:
             at: Any = node
-            span = self._spans[key] = Span(env.closure.file, at.lineno, at.col_offset + 1, env.closure.name)
+            closure = env.closure
+            span = self._spans[key] = Span(closure.file, at.lineno, at.col_offset + 1, closure.name, env.called_at)
         return span
 
     def at(self, node: ast.AST, env: Env) -> None:
@@ -136,6 +142,8 @@ class Expressions:
         self.at(node, env)
         if isinstance(node.op, ast.Mult):
             _refuse_repetition(left, right)
+        if isinstance(node.op, ast.Mod) and isinstance(left, str):
+            _refuse_filling(right)
         value = BINARY[type(node.op)](left, right)
         return self.owned.adopt(value)
 
@@ -143,7 +151,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             truth = yield self.condition(node.operand, env)
             self.at(node, env)
-            return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+            return _negated(truth)
         value = yield self.expr(node.operand, env)
         self.at(node, env)
         return UNARY[type(node.op)](value)
@@ -160,6 +168,8 @@ class Expressions:
                 return (yield self.choose(result, rest, lambda: False, env))
             right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
+            if isinstance(result, Traced):
+                self.truth(result)  # of an array it has none
             holds = self._compare(node.ops[at], left, right)
             result = holds if result is True else functions.logical_and(result, holds)
             if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
@@ -169,12 +179,19 @@ class Expressions:
 
     def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.In, ast.NotIn)):
-            if isinstance(left, Traced) or any(isinstance(v, Traced) for v in _items(right)):
-                raise CaptureError(
-                    "`in` cannot be captured for traced values",
-                    hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
-                )
-            return left in right if isinstance(op, ast.In) else left not in right
+            right = read(right)
+            if any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
+                holds = contains(right, left)
+            else:
+                holds = left in right
+            return holds if isinstance(op, ast.In) else _negated(holds)
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return is_same(left, right) is isinstance(op, ast.Is)
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            refuse_sequence(left, right)
+            if compares_to_false(left, right):
+                holds = equal(left, right)
+                return holds if isinstance(op, ast.Eq) else _negated(holds)
         return COMPARE[type(op)](left, right)
 
     def condition(self, node: ast.expr, env: Env) -> Work:
@@ -243,11 +260,13 @@ class Expressions:
         regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
         before = self.save(scratch)
-        a, after_a = yield self.on_side(regions[0], before, then, scratch)
-        b, after_b = yield self.on_side(regions[1], before, other, scratch)
+        a, after_a = yield self.on_side(regions[0], before, lambda: _or_absent(then), scratch)
+        b, after_b = yield self.on_side(regions[1], before, lambda: _or_absent(other), scratch)
         ctx.span = span
         join_states(before, after_a, after_b, regions, scratch, ctx)
         join_effects(before, [after_a.effect, after_b.effect], regions, builder)
+        if a is ABSENT and b is ABSENT:
+            raise Halted
         return merge(a, b, regions, ctx, "", span, by_condition("this expression", span))
 
     def on_side(self, region: int, state: State, work: Callable[[], Any], env: Env) -> Work:
@@ -271,8 +290,20 @@ class Expressions:
 # -- shared by the handlers --------------------------------------------------------------------------------
 
 
+def _or_absent(work: Callable[[], Any]) -> Work:
+    """What the work gives; ABSENT if it raises an exception at run time."""
+    try:
+        return (yield work())
+    except Halted:
+        return ABSENT
+
+
+def _negated(truth: Any) -> Any:
+    return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+
+
 def _items(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, (list, tuple, set)) else (value,)
+    return value if isinstance(value, (list, tuple, set, frozenset, dict)) else (value,)
 
 
 def _refuse_repetition(left: Any, right: Any) -> None:
@@ -281,6 +312,14 @@ def _refuse_repetition(left: Any, right: Any) -> None:
             raise CaptureError(
                 f"a {type(sequence).__name__} cannot be repeated a traced number of times",
                 hint="use an array: ut.zeros(n), ut.full(n, value)",
+            )
+
+
+def _refuse_filling(values: Any) -> None:
+    for value in values if isinstance(values, tuple) else values.values() if isinstance(values, dict) else (values,):
+        if isinstance(value, (Traced, TracedText)):
+            raise CaptureError(
+                "`%` cannot fill a traced value into a text", hint='write an f-string: f"{x:.2f}" instead of "%.2f" % x'
             )
 
 

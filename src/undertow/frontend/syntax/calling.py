@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from undertow.errors import CaptureError, Span
@@ -117,6 +117,16 @@ def is_library_module(name: str) -> bool:
 def is_user_class(kind: type) -> bool:
     """Is it a class of the user's own?"""
     return not is_library_module(kind.__module__)
+
+
+def decorated(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """The definition of an @ut.function, and the arguments that it is bound to; None if it is anything else."""
+    bound: tuple[Any, ...] = ()
+    while isinstance(function, MethodType):  # what `classmethod` makes of one, from Python 3.13 on
+        function, bound = function.__func__, (function.__self__, *bound)
+    if not hasattr(type(function), "__undertow_definition__"):  # not of the object: a method has what its function has
+        return None
+    return function.__undertow_definition__, (*function.__undertow_bound__, *bound)
 
 
 def is_user_code(function: Any) -> bool:

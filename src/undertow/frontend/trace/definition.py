@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
@@ -71,6 +72,20 @@ class Definition:
         """Its name without the enclosing scopes: the name of its calls."""
         return self.name.rsplit(".", 1)[-1]
 
+    def become(self, other: Definition) -> None:
+        """Take the place of what another definition is; so do those that are made from this one."""
+        self.function, self._closure, self._located = other.function, other._closure, other._located
+        stack = [self]
+        while stack:
+            definition = stack.pop()
+            definition.forget()
+            stack += [function.__undertow_definition__ for function in definition.derived.values()]
+
+    def forget(self) -> None:
+        """Read the function again when it is next needed."""
+        self._closure = self.function if isinstance(self.function, Closure) else None
+        self._notes.clear()
+
     def note(self, name: str) -> Annotation | None:
         """The annotation of a parameter, or of "return"."""
         if name not in self._notes:
@@ -88,7 +103,12 @@ class Definition:
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         """Write the body of a call; `check` converts what it returns."""
-        return session.interpreter.invoke(self.closure, args, kwargs, check)
+        try:
+            return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
+        except Halted:
+            raise CaptureError(
+                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+            ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""
@@ -108,8 +128,6 @@ def _not_a_function(decorated: Any) -> CaptureError:
     what, hint = brief(decorated), "decorate a `def` or a lambda"
     if isinstance(decorated, type):
         what, hint = f"the class `{decorated.__name__}`", "decorate its methods individually"
-    elif isinstance(decorated, (staticmethod, classmethod, property)):
-        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
     elif isinstance(decorated, functools.partial):
         what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
     elif isinstance(decorated, MethodType):

@@ -20,6 +20,7 @@ from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import renamed
 from undertow.frontend.trace.guards import Guards, Read
 from undertow.frontend.trace.places import Places
+from undertow.frontend.trace.returned import refuse_closures
 from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
@@ -49,6 +50,7 @@ class Captured:
     needs_seed: bool
     variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
     written: frozenset[str] = frozenset()
+    has_effect: bool = False  # does it print, assert or assign?
     most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
     guards: Guards | None = None  # what it reads outside; its hidden arguments come after the leaves
 
@@ -80,6 +82,7 @@ def _attempt(
         try:
             value = drive(write(session, leaves))
             results, structure = tree.flatten(value, is_traced)
+            refuse_closures(structure)
             ports = [port_in(leaf, 0, ctx) for leaf in results]
         except UndertowError as fault:
             _with_more_guards(main, places)
@@ -103,8 +106,9 @@ def _attempt(
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
     return Captured(
-        library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned, guards=guards
-    )
+        library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
+        has_effect=builder.effect is not None, guards=guards,
+    )  # fmt: skip
 
 
 def _with_more_guards(main: MainGraph, places: Places) -> None:

@@ -27,7 +27,7 @@ from undertow.frontend.control.restart import StartOver
 from undertow.frontend.syntax.calling import is_library_module, is_user_class, is_user_code
 from undertow.frontend.syntax.source import is_filled
 from undertow.frontend.trace.builder import Builder
-from undertow.frontend.trace.guards import Check, Guards, Read, Row
+from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
@@ -276,7 +276,7 @@ class Places:
     def _take_array(self, place: Place, value: Any) -> Any:
         if self._level > 1 or place.path in self.guarded:
             return self._take_equal(place, value)
-        place.check, place.expected = Check.ARRAY, (value.dtype, value.shape)
+        place.check, place.expected = Check.ARRAY, (DTYPE_NUMBERS[value.dtype], value.shape)
         taken = self._hide(place, value, Type(dtype_of(value.dtype), value.shape))
         self._known[id(value)] = (value, taken, place)
         return taken
@@ -450,16 +450,16 @@ class Places:
         """The guards, and the parameters of main that are hidden arguments: those of these numbers that are used."""
         if not self._places:
             return None, []
-        rows = []
+        rows: list[Row] = []
         params: list[int] = []
         for place in self._places:
             is_input = place.port is not None and place.port.node in used
             if is_input and place.port is not None:
                 params.append(place.port.node)
             rows.append(
-                Row(place.source, place.root, place.read, place.key, place.check, place.expected, place.path, is_input)
+                (place.source, place.root, place.read, place.key, place.check, place.expected, place.path, is_input)
             )
-        return Guards(rows), params
+        return make_guards(rows), params
 
     @property
     def params(self) -> set[int]:
@@ -484,6 +484,14 @@ def _is_object(value: Any) -> bool:
     if hasattr(value, "__undertow_definition__"):
         return False
     return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
+
+
+@functools.lru_cache(1024)
+def is_read_by_attributes(kind: type) -> bool:
+    """Are all objects of this class read attribute by attribute?"""
+    if issubclass(kind, (type, ModuleType, Enum, np.ndarray)) or hasattr(kind, "__undertow_read__"):
+        return False
+    return is_user_class(kind) and not hasattr(kind, "__undertow_definition__")
 
 
 def is_guarded_by_class(value: Any) -> bool:
