@@ -356,7 +356,7 @@ def _or_absent(work: Callable[[], Any]) -> Work:
 
 
 def _negated(truth: Any) -> Any:
-    return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+    return functions.logical_not(truth) if isinstance(truth, (Traced, np.ndarray)) else not truth
 
 
 def _items(value: Any) -> Iterable[Any]:
