@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from undertow.errors import CaptureError
+from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
@@ -26,6 +27,7 @@ from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
     changed_by,
+    gives_views,
     is_generated,
     is_pure,
     is_user_class,
@@ -41,7 +43,7 @@ from undertow.frontend.syntax.calling import (
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
-from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
+from undertow.frontend.values.traced import Context, Traced, capturing, is_traced, roots_of
 from undertow.tracebacks import note_caller
 
 # These inspect the calling frame, which is ours.
@@ -99,9 +101,9 @@ class Interpreter(Containers):
             else:
                 kwargs[keyword.arg] = value
         self.at(node, env)
-        if any(function is f for f in _FRAME_FUNCTIONS) or (
-            any(function is f for f in (super, vars, dir)) and not args
-        ):
+        if function is super and not args:
+            return _super_of(env)
+        if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (vars, dir)) and not args):
             raise CaptureError(f"{function.__name__}() cannot be captured", hint="name the variables directly")
         span = self.ctx.span
         self.call_site = node
@@ -234,7 +236,7 @@ class Interpreter(Containers):
         args = [self.ctx.session.seen_inside(value) for value in args]
         kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return compute(*args, **kwargs)
+            return self._with_views(function, args, compute(*args, **kwargs))
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -244,7 +246,8 @@ class Interpreter(Containers):
         function = of_ufunc(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
-            return self.owned.adopt(result)
+            self.owned.adopt(result)
+            return self._with_views(function, args, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
@@ -254,6 +257,22 @@ class Interpreter(Containers):
             raise CaptureError(
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
+
+    def _with_views(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+        """The arrays that a function returns, as views of those that it got, or as arrays of their own."""
+        owner = getattr(function, "__self__", None)
+        arrays = [array for array in (owner, *args) if is_array(array)]
+        if not arrays:
+            return result
+        if isinstance(result, Traced):
+            return _as_view(result, arrays) if gives_views(function) else _as_array(result, arrays)
+        if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
+            for part in result:
+                if gives_views(function):
+                    _as_view(part, arrays)
+        elif hasattr(type(result), "__next__"):
+            self.aliases.iterates(result, arrays)
+        return result
 
     def _check_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Refuse a call whose effect or result would be frozen in the graph."""
@@ -296,6 +315,7 @@ class Interpreter(Containers):
         values = bind_arguments(closure, args, kwargs, caller)
         env = Env(closure, closure.local, closure.env, values, result=result)
         self.depth += 1
+        self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
                 f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
@@ -311,6 +331,7 @@ class Interpreter(Containers):
             raise
         finally:
             self.depth -= 1
+            self.aliases.envs.pop()
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py
@@ -330,6 +351,27 @@ class CalledBack:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.interp.call_site = None
         return drive(self.interp.call(self.function, args, kwargs))
+
+
+def _super_of(env: Env) -> Any:
+    """`super()` without arguments: of the class around the method, and its first argument."""
+    for around in env.outwards():
+        cell, arguments = around.closure.cells.get("__class__"), around.closure.node.args
+        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        if cell is not None and names:
+            return super(cell.cell_contents, around.vars[names[0]])
+    raise CaptureError("super() stands outside a method", hint="name the class: super(Class, self)")
+
+
+def _as_view(value: Any, arrays: list[Any]) -> Any:
+    if isinstance(value, Traced) and value.type.rank and not any(value is array for array in arrays):
+        value.base = tuple(root for array in arrays for root in roots_of(array))
+    return value
+
+
+def _as_array(value: Traced, arrays: list[Any]) -> Traced:
+    """A copy, for those who change it in place."""
+    return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
 
 
 def _has_source(function: Any) -> bool:

@@ -21,7 +21,7 @@ from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.indexing import getitem
-from undertow.frontend.values.traced import Traced, has_traced, read
+from undertow.frontend.values.traced import Traced, has_traced, read, view_of
 from undertow.types import said
 
 
@@ -58,7 +58,7 @@ class Containers(Expressions):
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
         try:
-            return self.ctx.session.seen(getattr(value, name))
+            return self.ctx.session.seen(view_of(getattr(value, name), value))
         except AttributeError as fault:
             raise _no_attribute(value, name, fault, self.span(node, env)) from None
 
@@ -153,7 +153,9 @@ class Containers(Expressions):
         self.ctx.span = span
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
-        return iter(value)
+        items = iter(value)
+        self.aliases.iterates(items, [value])
+        return items
 
     def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
         value = yield self.expr(node.value, env)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.aliasing import Aliases
 from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
@@ -44,6 +45,7 @@ class Expressions:
         self.ctx = ctx
         self.depth = 0
         self.owned = Ownership(ctx)
+        self.aliases = Aliases(ctx, self.owned)
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
         """Evaluate an expression, or run a statement without control flow: its value, or a generator for it."""
@@ -133,7 +135,12 @@ class Expressions:
             return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
         value = yield self.expr(node.operand, env)
         self.at(node, env)
-        return UNARY[type(node.op)](value)
+        result = UNARY[type(node.op)](value)
+        return (
+            Traced(value.builder, value.port, value.is_weak)
+            if result is value and isinstance(value, Traced)
+            else result
+        )
 
     def compare(self, node: ast.Compare, env: Env, index: int = 0, left: Any = None) -> Work:
         """A chain of comparisons; or, in a branch, the rest of it from `index` on, with its left side known."""

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.frontend.syntax.calling import is_library_file
+from undertow.tracebacks import is_library_file
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -96,6 +96,21 @@ _CALLS_BACK: frozenset[Any] = frozenset((
     re.sub, re.subn, np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.frompyfunc, np.piecewise,
     np.vectorize,
 ))  # fmt: skip
+
+
+# Functions and methods, of NumPy and of ours, that give views of their arrays, or these arrays themselves.
+_VIEWS = frozenset((
+    "array_split", "asanyarray", "asarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d",
+    "broadcast_arrays", "broadcast_to", "diagonal", "dsplit", "expand_dims", "flip", "fliplr", "flipud", "hsplit",
+    "matrix_transpose", "moveaxis", "permute_dims", "ravel", "real", "reshape", "rollaxis", "rot90", "slice_at",
+    "slice_between", "split", "squeeze", "stop_gradient", "swapaxes", "transpose", "unstack", "view", "vsplit",
+    "__getitem__", "getitem", "list", "tuple", "dict", "set", "sorted", "next",
+))  # fmt: skip
+
+
+def gives_views(function: Any) -> bool:
+    """Does it return views of the arrays that it is passed?"""
+    return getattr(function, "__name__", "") in _VIEWS
 
 
 def calls_back(function: Any) -> bool:

@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any
 
 from undertow.errors import CaptureError
+from undertow.frontend.control.aliasing import fit_in_place, is_array
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
@@ -16,7 +17,7 @@ from undertow.frontend.interpret.operators import BINARY, INPLACE
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
-from undertow.frontend.values.traced import Traced
+from undertow.frontend.values.traced import Traced, roots_of
 
 
 class Statements(Interpreter):
@@ -48,12 +49,15 @@ class Statements(Interpreter):
                 before = yield self.attribute_of(holder, target.attr, target, env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        # An array from before the capture must not change in place.
-        table = BINARY
         if isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
-            table = INPLACE
-        after = table[type(node.op)](before, value)
+            after = INPLACE[type(node.op)](before, value)
+        else:
+            after = BINARY[type(node.op)](before, value)
+            if is_array(before) and not is_array(holder):
+                if holder is not None:
+                    self.owned.change(holder, ast.unparse(target.value))  # type: ignore[union-attr]
+                after = self.update_array(node, before, after)
         self.owned.adopt(after)
         if isinstance(target, ast.Name):
             self.bind(target.id, after, env)
@@ -61,6 +65,18 @@ class Statements(Interpreter):
             self.set_item(holder, key, after, ast.unparse(target.value))
         else:
             yield self.set_attribute(holder, target.attr, after, ast.unparse(target.value))
+
+    def update_array(self, node: ast.AugAssign, before: Any, after: Any) -> Any:
+        """`x += ...` of an array: a new value for `x`, if nobody else holds the array that NumPy would change."""
+        called = ast.unparse(node.target)
+        written = ast.unparse(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value), lineno=1))
+        after = fit_in_place(before, after, called, written)
+        self.aliases.change(before, called, written, allowed=1)
+        if not isinstance(after, Traced):
+            return after
+        same = Traced(after.builder, after.port)
+        same.base = roots_of(before)  # it is still that array
+        return same
 
     def define(self, node: ast.FunctionDef, env: Env) -> Work:
         function: Any = yield self.make_closure(node, env)
