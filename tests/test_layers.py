@@ -70,6 +70,7 @@ CORE_HOMES = (
     "engines/expand",
     "engines/native",
     "api/one_pass.py",
+    "frontend/syntax/strings.py",
     "frontend/values/transaction.py",
 )
 

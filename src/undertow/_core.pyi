@@ -311,3 +311,6 @@ def transact(
 
     These are committed together. Transactions that write the same cell come one after the other.
     """
+
+def listen_to_compile(listener: Callable[[Any, Any], None]) -> bool:
+    """From now on, call `listener(source, filename)` before each text is compiled. False if that is not allowed."""

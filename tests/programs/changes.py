@@ -58,6 +58,54 @@ def note(items, value):
     items.append(value)
 
 
+class Vector:
+    """A class with operators, whose methods are captured, too."""
+
+    def __init__(self, *parts):
+        self.parts = list(parts)
+
+    def __add__(self, other):
+        return Vector(*[a + b for a, b in zip(self.parts, other.parts, strict=True)])
+
+    def __rmul__(self, factor):
+        return Vector(*[factor * part for part in self.parts])
+
+    def __iadd__(self, part):
+        self.parts.append(part)
+        return self
+
+    def __getitem__(self, k):
+        return self.parts[k]
+
+    def __setitem__(self, k, value):
+        self.parts[k] = value
+
+    def __len__(self):
+        return len(self.parts)
+
+    def __contains__(self, part):
+        return any([part == p for p in self.parts])
+
+    def __iter__(self):
+        for part in self.parts:
+            yield part
+            yield -2 * part
+
+
+def running_sums(values):
+    total = 0
+    for value in values:
+        total = total + value
+        yield total
+
+
+def naturals():
+    n = 0
+    while True:
+        yield n
+        n += 1
+
+
 @functools.cache
 def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -133,7 +181,34 @@ def arrays_in_place(x: ut.f64[3], n: ut.i64) -> tuple[ut.f64[3], ut.f64[3], ut.f
     return total, copy + parts[0], half.astype(np.float64)
 
 
+@ut.function
+def operators(n: ut.i64) -> tuple[ut.i64, ut.bool]:
+    a, b = Vector(n, 1), Vector(2, 3)
+    c = 3 * (a + b)
+    c[0] = c[0] - 1
+    c += n
+    return c[0] + 10 * c[-1] + len(c) + sum(c), 2 in c
+
+
+@ut.function
+def generators(n: ut.i64) -> ut.i64:
+    total = 0
+    for sum_so_far in running_sums([n, 2, n]):
+        if sum_so_far > 6:
+            break
+        total += sum_so_far
+    for k in naturals():
+        if k == 4:
+            break
+        total += k * n
+    first, *_ = running_sums([n, 1])
+    items = running_sums([n, 10, 100])
+    return total + first + next(items) + 2 * next(items)
+
+
 PROGRAMS = [
+    program(operators, (1,), (5,), tags="containers"),
+    program(generators, (1,), (5,), tags="branch"),
     program(changed_lists, (1,), (5,), tags="containers"),
     program(in_branches, (1,), (5,), tags="containers branch"),
     program(objects, (1,), (200,), tags="containers"),

@@ -19,7 +19,7 @@ CLAIMS: dict[str, str] = {
     **dict.fromkeys(("isnan", "isinf", "isfinite"), REFERENCE),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not", "any", "all", "assert"), REFERENCE),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"), REFERENCE),
-    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), REFERENCE),
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "within"), REFERENCE),
     **dict.fromkeys(("max", "min", "argmax", "argmin", "sort", "argsort", "cumsum", "prod_others"), REFERENCE),
     **dict.fromkeys(("identity", "stop_gradient", "reshape", "broadcast_to", "transpose", "expand_dims"), REFERENCE),
     **dict.fromkeys(("squeeze", "flip", "dim", "concat", "stack", "slice", "slice_at", "slice_between"), REFERENCE),

@@ -77,7 +77,7 @@ EXAMPLES: dict[str, list[Example]] = {
     **{name: binaries(*ALL) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     **{name: binaries("bool") for name in ("logical_and", "logical_or", "logical_xor")},
     **{name: binaries("bool", *INTS) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
-    **{name: binaries(*INTS) for name in ("bitwise_left_shift", "bitwise_right_shift")},
+    **{name: binaries(*INTS) for name in ("bitwise_left_shift", "bitwise_right_shift", "within")},
     "logical_not": unaries("bool"),
     "bitwise_invert": unaries("bool", *INTS),
     "where": [
@@ -227,6 +227,7 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("power", [N(2), np.array([1, -1])], {}),
     ("bitwise_left_shift", [N(1), N(-1)], {}),
     ("bitwise_right_shift", [N(1), np.array([0, -1])], {}),
+    ("within", [N(1), np.array([0, -1])], {}),
     ("max", [np.zeros(0)], {"axes": (0,), "keepdims": False}),
     ("min", [np.zeros((2, 0))], {"axes": (1,), "keepdims": False}),
     ("argmax", [np.zeros(0)], {"axis": 0, "keepdims": False}),

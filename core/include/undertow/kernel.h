@@ -79,6 +79,7 @@ struct Fault {
     NoElements,
     ZeroStep,
     Assertion,
+    Overflow,
   };
   Code code = Code::None;
   int64_t lane = 0;  ///< the first lane that faults

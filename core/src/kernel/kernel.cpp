@@ -17,7 +17,7 @@ int64_t Shape::count() const {
 const char* name_of(Fault::Code code) {
   constexpr const char* names[] = {"none",         "division by zero", "negative power", "negative shift",
                                    "out of range", "negative size",    "too large",      "shapes differ",
-                                   "no elements",  "zero step",        "assertion"};
+                                   "no elements",  "zero step",        "assertion",      "overflow"};
   return names[static_cast<int>(code)];
 }
 

@@ -90,7 +90,7 @@ def find_behaviors(
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise UndertowError(f"budget must be a number of runs, not {brief(budget)}", hint="write e.g. budget=1000")
     chosen = settings()
-    graph = program.static(program.library(Reference(), chosen.simplify))
+    graph = program.static(program.library(Reference(), chosen.simplify, chosen.is_checked))
     explored = explore(graph, inputs, state, budget, chosen.limits)
     captured = program.captured
 

@@ -82,9 +82,9 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
+    libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
-    plans: dict[tuple[str, bool], Plan] = field(default_factory=dict)  # by engine and `simplify`
+    plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
     direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
@@ -94,9 +94,9 @@ class Program:
             a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
         )
 
-    def library(self, engine: Engine, simplify: bool) -> Library:
-        """The library that an engine runs."""
-        key = engine.takes_hoisted and simplify, simplify
+    def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
+        """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
+        key = engine.takes_hoisted and simplify, simplify, checked
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
@@ -108,14 +108,15 @@ class Program:
             self.graphs.setdefault(id(library), apart(self._within_bounds, flatten, library, self.name))
         return self.graphs[id(library)]
 
-    def plan(self, engine: Engine, simplify: bool = True) -> Plan:
-        if (engine.name, simplify) not in self.plans:
+    def plan(self, engine: Engine, simplify: bool = True, checked: bool = False) -> Plan:
+        key = engine.name, simplify, checked
+        if key not in self.plans:
             with collection_paused():
-                graph = self.static(self.library(engine, simplify))
-                plan = self.plans.setdefault((engine.name, simplify), apart(self._within_bounds, engine.plan, graph))
-                if engine is ENGINES[DEFAULT_ENGINE] and simplify:
+                graph = self.static(self.library(engine, simplify, checked))
+                plan = self.plans.setdefault(key, apart(self._within_bounds, engine.plan, graph))
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify and not checked:
                     self.direct = direct(self.captured, plan)
-        return self.plans[engine.name, simplify]
+        return self.plans[key]
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
         """Call what makes a library, graph or plan: the passes may not make too much of a file."""
@@ -155,10 +156,10 @@ class Program:
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
         engine = chosen.find_engine()
-        plan = self.plans.get((engine.name, chosen.simplify))
+        plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked))
         if plan is None:
             begin(chosen)
-            plan = self.plan(engine, chosen.simplify)
+            plan = self.plan(engine, chosen.simplify, chosen.is_checked)
         return plan
 
     def view(self, simplify: bool | None = None) -> GraphView:
@@ -169,7 +170,8 @@ class Program:
         chosen = settings()
         begin(chosen)
         with collection_paused():
-            library = self.library(chosen.find_engine(), chosen.simplify if simplify is None else simplify)
+            is_simple = chosen.simplify if simplify is None else simplify
+            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked)
             return GraphView(self.static(library), library)
 
 
@@ -322,7 +324,7 @@ class Function:
         program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
-        graph = program.static(program.library(engine, is_simple))
+        graph = program.static(program.library(engine, is_simple, settings().is_checked))
         return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
 
     def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:

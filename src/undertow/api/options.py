@@ -34,21 +34,28 @@ DEFAULT_ENGINE = "waves"
 _ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
+_OF_GRAPHS = {"engine", "simplify", "overflow"}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The engine, its options, and whether it runs the simplified graph."""
+    """The engine, its options, and which form of the graph it runs."""
 
     engine: str = "auto"
     limits: Options = field(default_factory=Options)
     simplify: bool = True
+    overflow: str = "wrap"  # what integers do: "wrap", or "error"
     # For calls that the core runs at once; None if they may not.
     quick: RunOptions | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        is_quick = self.simplify and self.find_engine().name == "waves"
+        is_quick = self.simplify and not self.is_checked and self.find_engine().name == "waves"
         object.__setattr__(self, "quick", run_options(self.limits) if is_quick else None)
+
+    @property
+    def is_checked(self) -> bool:
+        """Is an integer that overflows a fault?"""
+        return self.overflow == "error"
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
@@ -60,9 +67,9 @@ class Settings:
             return self._changed(changes)
 
     def _changed(self, changes: dict[str, Any]) -> Settings:
-        unknown = changes.keys() - _LIMITS - {"engine", "simplify"}
+        unknown = changes.keys() - _LIMITS - _OF_GRAPHS
         if unknown:
-            name, known = min(unknown), sorted(_LIMITS | {"engine", "simplify"})
+            name, known = min(unknown), sorted(_LIMITS | _OF_GRAPHS)
             close = difflib.get_close_matches(name, known, 1)
             raise UndertowError(
                 f"unknown option {name!r}",
@@ -77,7 +84,10 @@ class Settings:
         is_simple = changes.pop("simplify", self.simplify)
         if not isinstance(is_simple, bool):
             raise UndertowError(f"simplify must be True or False, not {brief(is_simple)}")
-        chosen = Settings(engine, replace(self.limits, **changes), is_simple)
+        overflow = changes.pop("overflow", self.overflow)
+        if overflow not in ("wrap", "error"):
+            raise UndertowError(f"unknown overflow {brief(overflow)}", hint='write overflow="wrap" or overflow="error"')
+        chosen = Settings(engine, replace(self.limits, **changes), is_simple, overflow)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
@@ -133,6 +143,7 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     engine          which engine runs: "waves", "reference", "demand" or "expand"; "auto" is "waves", or "reference"
                     if there is a scheduler
     simplify        run the simplified graph; False runs it as it was captured
+    overflow        what an integer does that does not fit its dtype: "wrap" around, or be an "error", which costs time
     seed            of the program's random numbers, an integer; None draws a new one for each run
     max_depth       how deep calls may nest; None for no limit
     memory          bytes that a run may use, as a number or as "512M" or "4G"; None for no limit. The default is a

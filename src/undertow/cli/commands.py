@@ -166,7 +166,7 @@ def graph(
         if passes:
             chosen = settings()
             is_hoisted = chosen.find_engine().takes_hoisted and chosen.simplify
-            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify)
+            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify, chosen.is_checked)
             text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:
             text = str(function.plan(*arguments)).rstrip("\n")

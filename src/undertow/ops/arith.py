@@ -18,9 +18,9 @@ from undertow.errors import Fault
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import DTYPE
 from undertow.ops.faults import by_negative, by_zero
-from undertow.ops.gradient import Slope, single
+from undertow.ops.gradient import NO_GRADIENT, Slope, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
+from undertow.ops.rules import ELEMENTS, FLOATS, INTEGERS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
 from undertow.ops.term import Term, apply, cast, equal, where
 from undertow.types import DTYPES, DType, Type
 
@@ -48,6 +48,15 @@ def _power(x: Any, y: Any) -> Any:
             hint="make the base a float: ut.astype(x, ut.f64)",
         )
     return x**y
+
+
+def _within(x: Any, y: Any) -> Any:
+    if y < 0 if y.ndim == 0 else (y < 0).any():
+        raise Fault(
+            f"an integer result does not fit in {'i32' if x.dtype == np.int32 else 'i64'}",
+            hint='use floats or a wider dtype; with overflow="wrap", the default, integers wrap around',
+        )
+    return x + np.zeros_like(y)
 
 
 def _minimum(x: Any, y: Any) -> Any:
@@ -161,6 +170,10 @@ ROWS: tuple[Op, ...] = (
         "power", _power, NUMBERS,
         "`x ** y`; an integer y must not be negative; by y its derivative is 0 where x is not positive",
         (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
+    ),
+    binary(
+        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds', NO_GRADIENT,
+        faults=by_negative, takes=None,
     ),
     binary(
         "atan2", np.arctan2, FLOATS, "the angle of the point (x, y); operands: y, x",

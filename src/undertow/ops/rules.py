@@ -81,9 +81,10 @@ def check_axes(name: str, axes: Sequence[int], type: Type) -> None:
 
 def broadcast_shapes(types: Sequence[Type]) -> Shape:
     """The shape of an element-wise result of any number of operands."""
-    shape: Shape = ()
+    shape: Shape = types[0].shape if types else ()
     for type in types:
-        shape = broadcast(shape, type.shape)
+        if type.shape != shape:
+            shape = broadcast(shape, type.shape)
     return shape
 
 
@@ -176,7 +177,9 @@ def _each(
 
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         dtype = check_dtypes(name, types, kinds)
-        return (Type(result or dtype, broadcast_shapes(types)),)
+        shape = broadcast_shapes(types)
+        # Types are compared often, and soonest where they are the same object.
+        return (types[0],) if result is None and shape == types[0].shape else (Type(result or dtype, shape),)
 
     kernel = one if arity == 1 else two
     return Op(name, arity, rule, kernel, doc, pointwise(slopes), **{"takes": TAKES[kinds], **more})

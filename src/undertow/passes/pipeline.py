@@ -9,6 +9,7 @@ unfetched  effects that no fetch needs are removed
 
 PASSES: the library becomes what an engine runs.
 
+overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
 extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
@@ -32,6 +33,7 @@ from undertow.passes.hoist import hoist
 from undertow.passes.markers.outline import outline_derivatives
 from undertow.passes.markers.reads import expose_reads
 from undertow.passes.markers.updates import order_updates
+from undertow.passes.overflow import check_overflow
 from undertow.passes.phase_constants import propagate_constants
 from undertow.passes.report import Report, size
 from undertow.passes.simplify import simplify
@@ -56,7 +58,7 @@ def _drop_unfetched(library: Library) -> tuple[Library, Counter[str]]:
 
 Pass = Callable[[Library], tuple[Library, Report | Counter[str]]]
 # Name, pass, condition. A pass applies if all words of its condition hold: what the library is made for ("simple",
-# "entries"), and the names of passes that have changed something.
+# "entries", "checked"), and the names of passes that have changed something.
 Table = tuple[tuple[str, Pass, frozenset[str]], ...]
 ALWAYS: frozenset[str] = frozenset()
 
@@ -67,6 +69,7 @@ MARKED: Table = (
     ("unfetched", _drop_unfetched, ALWAYS),
 )
 PASSES: Table = (
+    ("overflow", check_overflow, frozenset({"checked"})),
     ("simplify", simplify, frozenset({"simple"})),
     ("extend", extend, frozenset({"entries"})),
     ("extend", partial(extend, collect=False), frozenset({"no entries"})),
@@ -93,16 +96,21 @@ class Step:
         return f"{self.name:9} {size(self.before):5} -> {size(self.after):5} nodes {functions}"
 
 
-def make_library(library: Library, takes_hoisted: bool = True, is_simple: bool = True) -> Library:
-    """A captured library made ready for engines: with hoisting if the engine takes it, simplified if wanted."""
-    *_, step = library_steps(library, takes_hoisted, is_simple)
+def make_library(
+    library: Library, takes_hoisted: bool = True, is_simple: bool = True, is_checked: bool = False
+) -> Library:
+    """A captured library made ready for engines: hoisted if the engine takes that, simplified and checked if wanted."""
+    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked)
     return step.after
 
 
-def library_steps(library: Library, takes_hoisted: bool = True, is_simple: bool = True) -> Iterator[Step]:
+def library_steps(
+    library: Library, takes_hoisted: bool = True, is_simple: bool = True, is_checked: bool = False
+) -> Iterator[Step]:
     """The passes of `make_library`, one by one."""
-    entries = "entries" if takes_hoisted else "no entries"
-    return _steps(library, PASSES, frozenset({entries, "simple"} if is_simple else {entries}))
+    words = {"entries" if takes_hoisted else "no entries"}
+    words |= {"simple"} if is_simple else set()
+    return _steps(library, PASSES, frozenset(words | {"checked"} if is_checked else words))
 
 
 def resolve_markers(library: Library) -> Library:

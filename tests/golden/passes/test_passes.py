@@ -22,6 +22,7 @@ from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
 from undertow.passes.markers.paths import DERIVATIVE
+from undertow.passes.overflow import check_overflow
 from undertow.passes.pipeline import MARKED
 from undertow.passes.pipeline import PASSES as PIPELINE
 from undertow.passes.report import Report
@@ -36,6 +37,7 @@ def extend_simply(library: Library) -> tuple[Library, Report]:
 
 
 PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = {
+    "overflow": check_overflow,
     "simplify": simplify,
     "hoist": hoist,
     "forward": extend,

@@ -156,7 +156,7 @@ def fitting(name: str, x: Any, y: Any) -> Any:
         return np.full(x.shape, True)
     if name in ("floor_divide", "remainder"):
         return y != 0
-    if name in ("power", "bitwise_left_shift", "bitwise_right_shift"):
+    if name in ("power", "bitwise_left_shift", "bitwise_right_shift", "within"):
         return y >= 0
     return np.full(x.shape, True)
 

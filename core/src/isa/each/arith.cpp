@@ -116,6 +116,8 @@ struct RightShift {
   }
 };
 
+UNDERTOW_BINARY(Within, T, (static_cast<void>(y), x))
+
 // -- one operand -----------------------------------------------------------------------------------------------
 
 struct Abs {
@@ -201,6 +203,8 @@ constexpr FlatRow kRows[] = {
     binary<LeftShift, int64_t>("bitwise_left_shift", &scan_negative<int64_t>, kShift),
     binary<RightShift, int32_t>("bitwise_right_shift", &scan_negative<int32_t>, kShift),
     binary<RightShift, int64_t>("bitwise_right_shift", &scan_negative<int64_t>, kShift),
+    binary<Within, int32_t>("within", &scan_negative<int32_t>, Fault::Code::Overflow),
+    binary<Within, int64_t>("within", &scan_negative<int64_t>, Fault::Code::Overflow),
     UNDERTOW_NUMBERS(unary, "negative", Negative),
     UNDERTOW_NUMBERS(unary, "abs", Abs),
     UNDERTOW_NUMBERS(unary, "sign", Sign),

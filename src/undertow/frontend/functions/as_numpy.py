@@ -533,8 +533,8 @@ _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
-    "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min", "prod",
-    "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min",
+    "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 _IN_PLACE = {
     "fill": "x = ut.full_like(x, value)", "sort": "x = ut.sort(x)", "partition": "x = ut.sort(x)",

@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from undertow.frontend.interpret.builtins import PYTHON
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
@@ -31,8 +33,10 @@ from undertow.frontend.interpret.purity import (
     is_generated,
     is_pure,
     is_user_class,
+    iterates,
     why_refused,
 )
+from undertow.frontend.interpret.special import behind, is_user_generator
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     is_user_code,
@@ -40,7 +44,7 @@ from undertow.frontend.syntax.calling import (
     refuse_wrong_arguments,
     signature_of,
 )
-from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced, roots_of
@@ -133,6 +137,14 @@ class Interpreter(Containers):
             function = function.function
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
+        if isinstance(function, operator.methodcaller) and args:
+            written: Any = function.__reduce__()[1]
+            args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
+        if not isinstance(function, Traced):
+            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+                return (yield self.call(method, args, kwargs))
+            if iterates(function):
+                args = [self.iterated(a) for a in args]
         definition = getattr(function, "__undertow_definition__", None)
         if definition is not None:
             bound = getattr(function, "__undertow_bound__", ())
@@ -149,14 +161,12 @@ class Interpreter(Containers):
             type(function).__dict__.get("__call__")
         ):
             args, function = [function, *args], type(function).__call__
+        if _has_source(function) or is_user_generator(function):
+            function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
+            if has_yield(function.node):
+                return self.owned.own(self.generate(function, args, kwargs))
             return (yield self.invoke(function, args, kwargs))
-        if is_user_code(function):
-            closure = self.ctx.session.closure(function)
-            if closure is not None:
-                return (yield self.invoke(closure, args, kwargs))
-            if self.depth and not is_generated(function):
-                closure_of(function)  # raises: without its source nobody knows what it does
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))
         if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
@@ -302,9 +312,9 @@ class Interpreter(Containers):
         if node is None:
             return ""
         owner = getattr(function, "__self__", None)
-        if isinstance(node.func, ast.Attribute) and owner is not None and not isinstance(owner, ModuleType):
-            return ast.unparse(node.func.value)
-        return ast.unparse(node.args[0]) if node.args else ""
+        if owner is None or isinstance(owner, ModuleType):
+            return ast.unparse(node.args[0]) if node.args else ""
+        return ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
 
     def invoke(
         self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
@@ -331,7 +341,32 @@ class Interpreter(Containers):
             raise
         finally:
             self.depth -= 1
-            self.aliases.envs.pop()
+            self.aliases.envs.remove(env)
+
+    def generate(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> CapturedGenerator:
+        """Capture a generator inline: it runs when it is asked for items."""
+        values = bind_arguments(closure, args, kwargs, self.ctx.span)
+        env = Env(closure, closure.local, closure.env, values)
+
+        def work() -> Work:
+            self.aliases.envs.append(env)
+            try:
+                yield self.run_body(closure.node, env)  # type: ignore[arg-type]
+            finally:
+                self.aliases.envs.remove(env)
+
+        return CapturedGenerator(self.ctx, work(), closure.name)
+
+    def hand_over(self, node: ast.Yield | ast.YieldFrom, env: Env) -> Work:
+        """`yield` in a captured generator."""
+        value = None if node.value is None else (yield self.expr(node.value, env))
+        self.at(node, env)
+        if isinstance(node, ast.Yield):
+            yield Yielded(value)
+            return None
+        for item in self.iterate(value, self.span(node, env)):
+            yield Yielded(item)
+        return None
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py
@@ -391,6 +426,9 @@ def _a(name: str) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-HANDLERS.update({ast.Lambda: Interpreter.make_closure, ast.Call: Interpreter.call_node})
+HANDLERS.update({
+    ast.Lambda: Interpreter.make_closure, ast.Call: Interpreter.call_node, ast.Yield: Interpreter.hand_over,
+    ast.YieldFrom: Interpreter.hand_over,
+})  # fmt: skip
 # Functions that behave differently in a capture: Python's, and those that forms.py adds.
 SPECIAL = dict(PYTHON)

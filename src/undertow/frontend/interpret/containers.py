@@ -16,6 +16,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
+from undertow.frontend.interpret.special import special
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
@@ -55,6 +56,12 @@ class Containers(Expressions):
         getter = _user_getter(value, name)
         if getter is not None:
             return (yield self.call(getter, [value], {}))
+        fallback = special(value, "__getattr__")
+        if fallback is not None:
+            try:
+                object.__getattribute__(value, name)
+            except AttributeError:
+                return (yield self.call(fallback, [value, name], {}))
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
         try:
@@ -66,6 +73,13 @@ class Containers(Expressions):
         value = yield self.expr(node.value, env)
         key = yield self.expr(node.slice, env)
         self.at(node, env)
+        return (yield self.item_of(value, key))
+
+    def item_of(self, value: Any, key: Any) -> Work:
+        """`value[key]`, by the method of a class of the user's if it has one."""
+        method = special(value, "__getitem__")
+        if method is not None:
+            return (yield self.call(method, [value, key], {}))
         return self.item(value, key)
 
     def item(self, value: Any, key: Any) -> Any:
@@ -153,6 +167,12 @@ class Containers(Expressions):
         self.ctx.span = span
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
+        value = self.iterated(value)
+        if special(value, "__next__") is not None:
+            raise CaptureError(
+                f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
+                hint="write `__iter__` as a generator, with `yield`, or loop over a list",
+            )
         items = iter(value)
         self.aliases.iterates(items, [value])
         return items
@@ -191,7 +211,7 @@ class Containers(Expressions):
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
             self.at(target, env)
-            self.set_item(container, key, value, ast.unparse(target.value))
+            yield self.set_item(container, key, value, ast.unparse(target.value))
         elif isinstance(target, ast.Attribute):
             changed = yield self.expr(target.value, env)
             self.at(target, env)
@@ -204,8 +224,12 @@ class Containers(Expressions):
             )
         return None
 
-    def set_item(self, container: Any, key: Any, value: Any, called: str) -> None:
-        """`container[key] = value`."""
+    def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
+        """`container[key] = value`, by the method of a class of the user's if it has one."""
+        method = special(container, "__setitem__")
+        if method is not None:
+            yield self.call(method, [container, key, value], {})
+            return
         if isinstance(container, np.ndarray):
             raise _array_element(called, container, self.owned.has(container))
         if not isinstance(container, (Traced, list, dict, deque)):
@@ -241,9 +265,6 @@ class Containers(Expressions):
             yield self.call(accessor.fset, [changed, value], {})
         else:
             setattr(changed, name, value)
-
-    def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
-        raise NotImplementedError  # calls.py
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:

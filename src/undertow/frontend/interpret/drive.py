@@ -27,7 +27,8 @@ def drive(work: Any) -> Any:
     while stack:
         try:
             steps += 1
-            if not steps % _BATCH:
+            if steps == _BATCH:
+                steps = 0
                 check()  # a Python loop may be endless, and write nothing
             if fault is None:
                 request = stack[-1].send(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 from undertow.errors import CaptureError
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.source import FunctionNode
+from undertow.frontend.syntax.match import FunctionNode
 from undertow.frontend.values.traced import Context
 from undertow.ir.budget import check
 
@@ -27,6 +27,8 @@ class Yielded:
 
 class CapturedGenerator:
     """The iterator that a call of a captured generator function gives."""
+
+    __slots__ = ("_ctx", "_name", "_stack")
 
     def __init__(self, ctx: Context, work: Work, name: str) -> None:
         self._ctx, self._name = ctx, name
@@ -62,7 +64,7 @@ class CapturedGenerator:
                     if place != (ctx.open_builder, ctx.open_builder.region):
                         raise CaptureError(
                             f"`yield` in `{self._name}` depends on a condition known only at run time",
-                            hint="yield in both branches, or return all values at once in a list",
+                            hint="choose the value with ut.where, or return all values at once in a list",
                         )
                     ctx.span = span
                     return request.value

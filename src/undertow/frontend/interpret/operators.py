@@ -16,7 +16,7 @@ import numpy as np
 
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import NUMPY
+from undertow.frontend.values.traced import NUMPY, Traced
 from undertow.ops.op import CATALOGUE
 from undertow.types import DTYPES
 
@@ -36,11 +36,17 @@ def _by_name(dunder: str) -> Callable[..., Any]:
     """An operator of Python's by the name of its method."""
     python = getattr(operator, dunder)
     ours = getattr(functions, _OURS[dunder])
-    return lambda *operands: (ours if are_constants(operands) and not _are_booleans(operands) else python)(*operands)
+
+    def apply(*operands: Any) -> Any:
+        is_traced = operands[0].__class__ is Traced  # most of the time
+        is_ours = not is_traced and are_constants(operands) and not _are_booleans(operands)
+        return (ours if is_ours else python)(*operands)
+
+    return apply
 
 
 def _are_booleans(operands: Sequence[Any]) -> bool:
-    return all(getattr(x, "dtype", type(x)) == bool for x in operands)
+    return all(getattr(x, "dtype", type(x)) in (bool, np.bool_) for x in operands)
 
 
 _OURS = {f"__{name}": row.public for row in CATALOGUE.values() for name in row.names("__")} | {"__pos__": "positive"}

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.errors import CaptureError
 from undertow.tracebacks import is_library_file
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
@@ -62,7 +63,7 @@ _INSTEAD = {
         ("io", "_io", "os", "posix", "pathlib", "shutil", "socket", "_socket", "subprocess", "urllib", "sqlite3", "csv",
          "_csv", "pickle", "_pickle", "glob", "tempfile", "http", "requests", "builtins.open", "numpy", "json"), _FILES,
     ),
-    **dict.fromkeys(("logging", "warnings", "sys"), _LOGGING),
+    **dict.fromkeys(("logging", "warnings", "_warnings", "sys"), _LOGGING),
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }  # fmt: skip
 
@@ -108,6 +109,22 @@ _VIEWS = frozenset((
 ))  # fmt: skip
 
 
+_ITERATES: frozenset[Any] = frozenset((
+    builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sum, builtins.min, builtins.max,
+    builtins.sorted, builtins.enumerate, builtins.zip, builtins.map, builtins.filter, builtins.any, builtins.all,
+    collections.deque, functools.reduce, itertools.chain, itertools.islice, itertools.accumulate, itertools.product,
+    itertools.combinations, itertools.permutations, itertools.pairwise, itertools.cycle, itertools.zip_longest,
+))  # fmt: skip
+
+
+def iterates(function: Any) -> bool:
+    """Does it loop over its arguments?"""
+    try:
+        return function in _ITERATES
+    except TypeError:  # not hashable
+        return False
+
+
 def gives_views(function: Any) -> bool:
     """Does it return views of the arrays that it is passed?"""
     return getattr(function, "__name__", "") in _VIEWS
@@ -128,7 +145,7 @@ def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
         owner = getattr(function, "__self__", None)
         if owner is not None and not isinstance(owner, (type, ModuleType)):
             return owner, name
-        if hasattr(function, "__objclass__") and args:  # list.append(items, x)
+        if (hasattr(function, "__objclass__") or is_generated(function)) and args:  # list.append(items, x)
             return args[0], name
     try:
         return (args[0], name) if args and function in _CHANGES_FIRST else None
@@ -196,6 +213,17 @@ def is_foreign(value: Any) -> bool:
     cls: Any = type(value)
     root = cls.__module__.partition(".")[0]
     return not (root in sys.stdlib_module_names or root in _PURE_MODULES) and not is_user_class(cls)
+
+
+def refuse_foreign(*values: Any) -> None:
+    """Refuse operators on values of other libraries: nobody knows what they do."""
+    for value in values:
+        if is_foreign(value):
+            root = type(value).__module__.partition(".")[0]
+            raise CaptureError(
+                f"this is a {type(value).__name__} of {root}, which captured code cannot compute with",
+                hint="convert it to a NumPy array before the call, and pass that as an argument",
+            )
 
 
 def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str]:

@@ -13,7 +13,8 @@ from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
-from undertow.frontend.interpret.operators import BINARY, INPLACE
+from undertow.frontend.interpret.operators import INPLACE
+from undertow.frontend.interpret.special import of_operator, special
 from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
@@ -43,7 +44,7 @@ class Statements(Interpreter):
             if isinstance(target, ast.Subscript):
                 key = yield self.expr(target.slice, env)
                 self.at(target, env)
-                before = self.item(holder, key)
+                before = yield self.item_of(holder, key)
             else:
                 self.at(target, env)
                 before = yield self.attribute_of(holder, target.attr, target, env)
@@ -52,8 +53,10 @@ class Statements(Interpreter):
         if isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
             after = INPLACE[type(node.op)](before, value)
+        elif (method := special(before, of_operator(node.op)[0].replace("__", "__i", 1))) is not None:
+            after = yield self.call(method, [before, value], {})
         else:
-            after = BINARY[type(node.op)](before, value)
+            after = yield self.operate(node.op, before, value)
             if is_array(before) and not is_array(holder):
                 if holder is not None:
                     self.owned.change(holder, ast.unparse(target.value))  # type: ignore[union-attr]
@@ -62,7 +65,7 @@ class Statements(Interpreter):
         if isinstance(target, ast.Name):
             self.bind(target.id, after, env)
         elif isinstance(target, ast.Subscript):
-            self.set_item(holder, key, after, ast.unparse(target.value))
+            yield self.set_item(holder, key, after, ast.unparse(target.value))
         else:
             yield self.set_attribute(holder, target.attr, after, ast.unparse(target.value))
 
@@ -125,6 +128,10 @@ class Statements(Interpreter):
                         f"`del` at a traced index of a {type(container).__name__} cannot be captured",
                         hint="keep the values in an array, and select with ut.where",
                     )
+                method = special(container, "__delitem__")
+                if method is not None:
+                    yield self.call(method, [container, key], {})
+                    continue
                 if not isinstance(container, Traced):
                     self.owned.change(container, ast.unparse(target.value))
                 del container[key]

@@ -12,7 +12,7 @@ from typing import Any
 
 from undertow.errors import CaptureError, Span
 from undertow.frontend.syntax.queries import syntax_name
-from undertow.frontend.syntax.source import Closure, closure_of
+from undertow.frontend.syntax.source import Closure
 from undertow.tracebacks import is_library_file
 
 
@@ -93,15 +93,14 @@ def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONA
 
 def is_user_code(function: Any) -> bool:
     """Is it the user's own Python function, not one of the standard library, an installed package or Undertow?"""
-    if not isinstance(function, FunctionType) or function.__module__ in sys.stdlib_module_names:
+    if not isinstance(function, FunctionType):
         return False
-    generator = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    return not function.__code__.co_flags & generator and not is_library_file(function.__code__.co_filename)
-
-
-def library_closure(function: FunctionType) -> Closure | None:
-    """The closure of a user's function, or None if it has no source and must run as it is."""
-    try:
-        return closure_of(function)
-    except CaptureError:
-        return None
+    code, module = function.__code__, function.__globals__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    file = code.co_filename
+    if file.startswith("<"):  # made by exec: it belongs to the module that did that
+        if str(module.get("__name__")).split(".")[0] in sys.stdlib_module_names:
+            return False
+        file = module.get("__file__") or file
+    return not is_library_file(file)

@@ -1,8 +1,4 @@
-"""From a Python function to its syntax tree, and the closures that capture builds from both.
-
-Python's own parser recurses; for deep sources `parse` raises the recursion limit while it runs, on a thread with a
-large enough stack. Everything else here is loops.
-"""
+"""Closures: a Python function's syntax tree, with the values of its free names; and the variables of its activations."""
 
 from __future__ import annotations
 
@@ -11,22 +7,17 @@ import functools
 import inspect
 import itertools
 import linecache
-import sys
-import textwrap
-import threading
-import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, ClassVar
 
 from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, UndertowError
+from undertow.frontend.syntax.locate import Located, locate
+from undertow.frontend.syntax.match import FunctionNode
+from undertow.frontend.syntax.parse import walk
 from undertow.tracebacks import inside
-
-FunctionNode = ast.FunctionDef | ast.Lambda
-_PARSER_STACK = 512 << 20  # bytes of address space, committed only where used
-_PARSER_DEPTH = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,149 +113,45 @@ class NoSource(Closure):
         return self._span
 
 
-def parse(source: str, filename: str) -> ast.Module:
-    """`ast.parse`, whatever the depth of the source."""
-    try:
-        return ast.parse(source, filename)
-    except RecursionError:
-        return _on_large_stack(lambda: ast.parse(source, filename))
-
-
-def _on_large_stack(work: Callable[[], ast.Module]) -> ast.Module:
-    outcome: list[Any] = []
-
-    def target() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as fault:
-            outcome.append(fault)
-
-    def helper() -> None:
-        limit, size = sys.getrecursionlimit(), threading.stack_size()
-        try:
-            threading.stack_size(_PARSER_STACK)
-            sys.setrecursionlimit(_PARSER_DEPTH)
-            thread = threading.Thread(target=target)
-            thread.start()
-            thread.join()
-        except (RuntimeError, ValueError):  # no room for such a stack
-            outcome.append(RecursionError("the source is nested too deeply"))
-        finally:
-            sys.setrecursionlimit(limit)
-            threading.stack_size(size)
-
-    # Ctrl-C stops only the main thread: wait until the helper has restored the recursion limit.
-    outer = threading.Thread(target=helper)
-    outer.start()
-    try:
-        outer.join()
-    finally:
-        outer.join()
-    if isinstance(outcome[0], ast.Module):
-        return outcome[0]
-    raise outcome[0]
-
-
-@functools.lru_cache(maxsize=64)
-def _module(source: str, filename: str, first_line: int = 1) -> dict[int, list[FunctionNode]]:
-    """The functions of a source text, by the line that Python says they start at."""
-    by_line: dict[int, list[FunctionNode]] = {}
-    tree = parse(source, filename)
-    if first_line > 1:
-        ast.increment_lineno(tree, first_line - 1)
-    for node in walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            first = node.lineno
-            if isinstance(node, ast.FunctionDef) and node.decorator_list:
-                first = node.decorator_list[0].lineno
-            by_line.setdefault(first, []).append(node)
-    return by_line
-
-
-def walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """This node and every node below it, in source order; a loop, unlike recursive visitors."""
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
-
-
-def closure_of(function: FunctionType) -> Closure:
-    """The syntax tree of a Python function, with the values of its free names."""
+def closure_of(function: FunctionType, located: Located | None = None) -> Closure:
+    """The syntax tree of a Python function, with the values of its free names; `located` if it is known."""
     function = inside(function)
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
-        raise CaptureError(
-            f"cannot find the source of `{function.__name__}` ({code.co_filename})",
-            hint="define it in a file or a notebook cell; functions made by exec or at a plain prompt "
-            "have no source to capture",
-        )
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise CaptureError(
             f"`{function.__name__}` is an `async def`, which cannot be captured",
-            _definition_span(function, lines),
+            _definition_span(function),
             hint="use an ordinary `def`: graphs run in parallel on their own",
         )
-    source = "".join(lines)
-    try:
-        functions = _module(source, code.co_filename)
-    except (SyntaxError, RecursionError, ValueError):
-        functions = _module_of_block(lines, code.co_firstlineno, code.co_filename, function.__name__)
-    matches = [n for n in functions.get(code.co_firstlineno, []) if _is_same(n, code)]
-    if len(matches) != 1:
-        place = Span(code.co_filename, code.co_firstlineno)
-        if matches:
-            raise CaptureError(
-                f"two functions `{function.__name__}` on one line cannot be told apart",
-                place,
-                hint="put each lambda on its own line, or use `def`",
-            )
-        raise CaptureError(
-            f"the source of `{function.__name__}` is not where Python says it is",
-            place,
-            hint="if the file was edited after it was imported, reload it",
-        )
+    located = located or locate(function)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
+    node = located.node
+    annotations = _annotations(function, cells, Span(located.file, node.lineno, function=name))
     return Closure(
-        matches[0], name, code.co_filename, function.__globals__, cells, None,
-        inspect.signature(function), function, _annotations(function, cells, _definition_span(function, lines)),
-    )  # fmt: skip
+        node, name, located.file, function.__globals__, cells, None, _signature(function), function, annotations
+    )
 
 
-def _definition_span(function: FunctionType, lines: list[str]) -> Span:
+def _signature(function: FunctionType) -> inspect.Signature:
+    """The parameters that its code has: not those of a function that it wraps, or that it claims to have."""
+    bare = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
+    return inspect.signature(bare)
+
+
+def _definition_span(function: FunctionType) -> Span:
     """The line of the `def`, below its decorators."""
-    first = function.__code__.co_firstlineno
+    code = function.__code__
+    first = code.co_firstlineno
+    lines = linecache.getlines(code.co_filename, function.__globals__)
     for number, line in enumerate(lines[first - 1 : first + 20], first):
         if line.lstrip().startswith(("def ", "async def ")):
             first = number
             break
-    name = function.__qualname__.replace("<locals>.", "")
-    return Span(function.__code__.co_filename, first, function=name)
-
-
-def _module_of_block(lines: list[str], first: int, filename: str, name: str) -> dict[int, list[FunctionNode]]:
-    """The function's own block alone, if the whole file does not parse (a notebook with magics)."""
-    try:
-        block = "".join(inspect.getblock(lines[first - 1 :]))
-        return _module(textwrap.dedent(block), filename, first)
-    except (SyntaxError, RecursionError, ValueError, tokenize.TokenError) as fault:
-        raise CaptureError(
-            f"cannot parse the source of `{name}`: {fault}",
-            Span(filename, first),
-            hint="if the file was edited after it was imported, reload it",
-        ) from None
-
-
-def _is_same(node: FunctionNode, code: CodeType) -> bool:
-    """Is it the definition of this code? The function may have been renamed since."""
-    if isinstance(node, ast.Lambda):
-        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-        count = code.co_argcount + code.co_kwonlyargcount
-        return code.co_name == "<lambda>" and tuple(names) == code.co_varnames[:count]
-    return node.name == code.co_name
+    return Span(code.co_filename, first, function=function.__qualname__.replace("<locals>.", ""))
 
 
 def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:

@@ -10,8 +10,10 @@ write may be undone (`rollback`) or renamed (`rename`) until the graph is finish
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from undertow.errors import CaptureError, InternalError, Span
@@ -22,6 +24,13 @@ from undertow.ir.structure import SOURCES
 from undertow.types import CTL, Type, bool_
 
 START = Port(0)
+
+
+def _renamed(node: Node, name: str) -> Node:
+    # Not `replace`, which takes twice as long.
+    return Node(node.op, node.inputs, node.types, name, node.region, node.attrs, node.controls, node.span)
+
+
 NOTHING: Mapping[Port, Port] = {}
 _BATCH = 256  # nodes that are paid for at once
 
@@ -103,12 +112,11 @@ class Builder:
         if not len(self.nodes) % _BATCH:
             budget.pay(_BATCH if self.nodes else 0)
         where = self.region if region is None else region
-        triggered = op in SOURCES or any(isinstance(i, Port) for i in inputs)
-        if op not in ("start", "param", "switch", "merge") and region is None:
+        if (self.controls or self.device) and op not in ("start", "param", "switch", "merge") and region is None:
             controls += tuple(self.use(port) for port in self.controls)
             if self.device:
                 attrs = Attrs(**attrs, device=self.device)
-        if not triggered and not controls:
+        if not controls and op not in SOURCES and not any(i.__class__ is Port for i in inputs):
             controls = (self.use(START, where),)
         full = in_scope(name or op, self.regions, where)  # `finish` adds a number where several nodes have it
         self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
@@ -118,7 +126,7 @@ class Builder:
         """Name the newest node after the variable that it was assigned to."""
         node = self.nodes[port.node]
         if port.node == len(self.nodes) - 1 and node.op != "param":
-            self.nodes[port.node] = replace(node, name=in_scope(name, self.regions, node.region))
+            self.nodes[port.node] = _renamed(node, in_scope(name, self.regions, node.region))
 
     def param(self, type: Type, name: str) -> Port:
         """Append a parameter."""
@@ -297,22 +305,20 @@ class Builder:
 
         nodes: list[Node] = []
         names = Names()
+        # Most graphs stay as they are written: then ports and regions have their numbers already.
+        is_same = not fed and all(map(operator.eq, order, count())) and all(map(operator.eq, kept, count()))
         for old in order:
             node = self.nodes[old]
+            name = names.fresh(node.name)
+            if is_same and node.op != "param":
+                nodes.append(node if name == node.name else _renamed(node, name))
+                continue
             inputs = tuple(i if isinstance(i, Const) else moved(i) for i in node.inputs)
             attrs = node.attrs
             if node.op == "param":
                 attrs |= {"index": list(params).index(old)}
-            nodes.append(
-                replace(
-                    node,
-                    name=names.fresh(node.name),
-                    inputs=inputs,
-                    controls=tuple(moved(c) for c in node.controls),
-                    region=region_of[node.region],
-                    attrs=attrs,
-                )
-            )
+            controls = tuple(moved(c) for c in node.controls)
+            nodes.append(Node(node.op, inputs, node.types, name, region_of[node.region], attrs, controls, node.span))
         regions = [
             replace(
                 region,

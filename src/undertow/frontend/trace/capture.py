@@ -21,8 +21,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
-from undertow.frontend.syntax.calling import library_closure
-from undertow.frontend.syntax.source import Closure, births
+from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import (
     Arguments,
@@ -62,15 +61,15 @@ class CaptureSession(Scope):
         self.graphs: dict[str, FunctionGraph] = {}  # loops, maps and finished functions
         self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
-        self._closures: dict[Any, Closure | None] = {}
+        self._closures: dict[FunctionType, Closure] = {}
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
         return self._names.fresh(name)
 
-    def closure(self, function: FunctionType) -> Closure | None:
+    def closure(self, function: FunctionType) -> Closure:
         if function not in self._closures:
-            self._closures[function] = library_closure(function)
+            self._closures[function] = closure_of(function)
         return self._closures[function]
 
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -86,8 +85,13 @@ class CaptureSession(Scope):
 
     def _take_in(self, function: Specialization, args: list[Any], kwargs: dict[str, Any]) -> None:
         """The containers of its arguments are copies, which belong to this graph."""
-        for value in (*args, *kwargs.values()):
-            self.interpreter.owned.own_containers(value, function)
+        owned = self.interpreter.owned
+        bound = function.definition.closure.signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            owned.own_containers(value, function)
+            default = bound.signature.parameters[name].default
+            if isinstance(default, (list, dict)):
+                owned.own_default(value, name)
 
     def _hand_over(self, callee: Specialization, arguments: Arguments) -> None:
         """A call by captured code: the callee must not change what it gets, nor its caller what the callee reads."""
@@ -328,6 +332,8 @@ class CaptureSession(Scope):
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
         refuse_unreturnable(leaves, structure)
+        if not self._open or function is next(iter(self._open.values())):
+            self.interpreter.owned.refuse_shared(structure)
         ports: list[Port] = []
         types: list[Type] = []
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):

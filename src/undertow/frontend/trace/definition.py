@@ -5,6 +5,7 @@ Arguments are bound to parameters, checked against annotations and taken apart i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
+from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
@@ -45,6 +47,7 @@ class Definition:
             raise _not_a_function(function)
         self.function = function
         self._closure = function if isinstance(function, Closure) else None
+        self._located = _kept(function)
         self._notes: dict[str, Annotation | None] = {}
         # Functions derived from this one, such as its gradient, by its options: `ut.grad(f)` is made once.
         self.derived: dict[Any, Any] = {}
@@ -53,7 +56,7 @@ class Definition:
     def closure(self) -> Closure:
         if self._closure is None:
             assert isinstance(self.function, FunctionType)
-            self._closure = closure_of(self.function)
+            self._closure = closure_of(self.function, self._located)
         return self._closure
 
     @property
@@ -88,6 +91,14 @@ class Definition:
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""
         return None
+
+
+def _kept(function: FunctionType | Closure) -> Located | None:
+    """Where a function is defined whose text is in memory alone, and may be forgotten before the first call."""
+    if isinstance(function, FunctionType) and is_in_memory(function):
+        with contextlib.suppress(CaptureError):  # raised by the first call
+            return locate(function)
+    return None
 
 
 def _not_a_function(decorated: Any) -> CaptureError:

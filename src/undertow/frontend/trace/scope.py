@@ -146,7 +146,7 @@ class Scope:
 
     def seen(self, value: Any) -> Any:
         """The value itself: a variable looks up its substitute when it is read."""
-        return value if hasattr(type(value), "__undertow_read__") else self.bound(value)
+        return value if not self.binding or hasattr(type(value), "__undertow_read__") else self.bound(value)
 
     def seen_inside(self, value: Any) -> Any:
         if not self.binding or not isinstance(value, (list, tuple, dict)):

@@ -77,8 +77,8 @@ class Session(Protocol):
 
     # -- functions ---------------------------------------------------------------------------------------------
 
-    def closure(self, function: FunctionType) -> Closure | None:
-        """The syntax of a plain Python function, or None if it has no source."""
+    def closure(self, function: FunctionType) -> Closure:
+        """The syntax of a plain Python function."""
 
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Capture inline a function that native code calls, such as `functools.reduce`."""

@@ -19,8 +19,8 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.calling import library_closure, signature_with
-from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.syntax.calling import is_user_code, signature_with
+from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
 from undertow.frontend.trace.library import Captured, capture_main, learn_types
@@ -52,8 +52,8 @@ def definition_of(function: Any, count: int, span: Span | None) -> tuple[Definit
 def _applied(function: Any, count: int, span: Span | None) -> Closure:
     """`lambda x, y: function(x, y)`, as if written where the function is defined."""
     own = function if isinstance(function, Closure) else None
-    if inspect.isfunction(function):  # without source it is simply called, on traced values
-        own = library_closure(function)
+    if is_user_code(function):
+        own = closure_of(function)
     place = (own.span if own is not None else span) or Span("<ut.jvp>", 1)
     known = "" if own is None else own.name
     inner = function.func if isinstance(function, functools.partial) else function

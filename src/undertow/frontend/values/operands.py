@@ -38,6 +38,8 @@ def convert(value: Any, dtype: DType) -> Any:
 
 def number(value: Any, dtype: DType) -> Any:
     """A Python number as a NumPy scalar of a dtype."""
+    if dtype is f64 and type(value) is float:
+        return np.float64(value)
     try:
         with np.errstate(all="ignore"):  # 1e300 is inf as f32, silently, as in arithmetic
             return dtype.numpy.type(value)
@@ -104,7 +106,26 @@ def _prepared(values: Sequence[Any]) -> list[Any]:
     return [v if is_weak(v) else as_operand(v) for v in values]
 
 
+def _traced_dtype(values: Sequence[Any]) -> DType | None:
+    """The dtype of traced values that all have the same, and of Python numbers that take it; None if in doubt."""
+    common: DType | None = None
+    for value in values:
+        if value.__class__ is Traced and not value.is_weak:
+            if common is None:
+                common = value.type.dtype
+            if value.type.dtype is not common:
+                return None
+        elif value.__class__ is not int and value.__class__ is not float:
+            return None
+    if common is None or common.kind == "bool":
+        return None
+    has_floats = common.kind == "float"
+    return common if has_floats or float not in map(type, values) else None
+
+
 def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any]:
+    if (common := _traced_dtype(values)) is not None and chosen(common) is common:
+        return [value if value.__class__ is Traced else number(value, common) for value in values]
     prepared = _prepared(values)
     dtype = chosen(common_dtype(prepared))
     return [number(v, dtype) if is_weak(v) else convert(v, dtype) for v in prepared]

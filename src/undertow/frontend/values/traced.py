@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
-from undertow.ir.graph import Attrs, Const, Operand, Port
+from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, Op, find
 from undertow.types import DType, Type, bool_, dtype_of, said, type_of
 
@@ -361,13 +361,22 @@ def operand(value: Any) -> Operand:
         if current is None or current.builder is None or not value.builder.is_open:
             raise used_too_late(value)
         return current.session.resolve(value)
+    if isinstance(value, np.generic):
+        kind: Any = type(value)
+        return _scalar_constant(kind, value.tobytes())
     return Const(value)
+
+
+@lru_cache(1024)
+def _scalar_constant(kind: Any, bits: bytes) -> Const:
+    """A constant that many nodes may share: making one takes longer than all else about a node."""
+    return Const(np.frombuffer(bits, kind)[0])
 
 
 def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     """Apply an operator: write a node if an operand is traced, else compute at once."""
     row = find(op)
-    packed = Attrs(**attrs)
+    packed = Attrs(**attrs) if attrs else EMPTY
     current = context(operands)
     in_capture = current is not None and current.builder is not None
     if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
@@ -390,7 +399,8 @@ def write(
 ) -> tuple[Traced, ...]:
     """Write the node of an operator, and return its results."""
     builder = current.open_builder
-    ports = [operand(x) for x in operands]
+    resolve = current.session.resolve
+    ports = [resolve(x) if isinstance(x, Traced) and x.builder.is_open else operand(x) for x in operands]
     types = row.type([builder.type_of(p) for p in ports], attrs)
     number = builder.add(row.name, ports, types, attrs, current.span, name, controls)
     return tuple([Traced(builder, Port(number, k)) for k in range(len(types))])
