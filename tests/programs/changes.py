@@ -126,7 +126,7 @@ def changed_lists(n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def in_branches(n: ut.i64) -> ut.i64:
+def changed_in_branches(n: ut.i64) -> ut.i64:
     queue, table = deque([1, 2]), {"a": 1, "b": n}
     account = Account("me", 10)
     if n > 3:
@@ -210,7 +210,7 @@ PROGRAMS = [
     program(operators, (1,), (5,), tags="containers"),
     program(generators, (1,), (5,), tags="branch"),
     program(changed_lists, (1,), (5,), tags="containers"),
-    program(in_branches, (1,), (5,), tags="containers branch"),
+    program(changed_in_branches, (1,), (5,), tags="containers branch"),
     program(objects, (1,), (200,), tags="containers"),
     program(standard_containers, (3,), tags="containers"),
     program(arrays_in_place, (np.array([1.0, 2.0, 4.0]), 0), (np.array([1.0, 2.0, 4.0]), 4), tags="arrays loop"),

@@ -133,7 +133,7 @@ class Ownership:
     def adopt(self, value: Any) -> Any:
         """Note what code other than the user's returns, if it is new: nobody else holds it."""
         is_tuple = type(value) is tuple
-        if isinstance(value, _IMMUTABLE) and not is_tuple:
+        if (isinstance(value, _IMMUTABLE) and not is_tuple) or type(value).__module__.startswith("undertow."):
             return value
         if sys.getrefcount(value) <= _NEW and id(value) not in self._homes:
             self.own(value)
@@ -143,6 +143,8 @@ class Ownership:
                 held = held if isinstance(held, tuple) else held_by(held)
                 for item in () if held is None else held.values() if isinstance(held, dict) else held:
                     if sys.getrefcount(item) > _NEW_INSIDE or id(item) in self._homes:
+                        continue
+                    if type(item).__module__.startswith("undertow."):
                         continue
                     if type(item) is tuple or not isinstance(item, _IMMUTABLE):
                         self.own(item)
