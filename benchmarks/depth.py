@@ -143,12 +143,12 @@ def deep(options, functions, argument: Callable[[int], object], wanted: Callable
         x = argument(depth)
         # The gradient is a function too, and so one activation more.
         for calls, (name, function) in zip((depth + 1, depth + 2), functions.items(), strict=True):
-            found, stats = function.run(x, depth, stats=True)
+            found, stats = function.run(x, depth, stats=True, max_depth=None)
             if not math.isclose(np.sum(found), wanted(name, depth), rel_tol=1e-5):
                 common.fail(f"{name} at depth {depth} is {np.sum(found)}, not {wanted(name, depth)}")
             if stats.activations != calls:
                 common.fail(f"{name} at depth {depth}: {stats.activations} activations, not {calls}")
-            times = common.measure({name: partial(function, x, depth)}, options.repeat)[name]
+            times = common.measure({name: partial(function.run, x, depth, max_depth=None)}, options.repeat)[name]
             row[name] = {"seconds": times.best, "per_call": times.best / calls, "peak_bytes": stats.peak_bytes}
         rows.append(row)
         print(f"depth {depth} done", file=sys.stderr)

@@ -48,6 +48,35 @@ class PythonHost : public Host {
     throw Interrupted{};
   }
 
+  /// Python decides whether and how it is shown.
+  void progress(const RunProgress& now) override {
+    if (!shows_) return;
+    const Locked lock(*unlocked);
+    surviving([&] {
+      try {
+        shows_ = nb::cast<bool>(shown("show", now.seconds, now.activations, now.waves, now.depth, now.bytes));
+      } catch (const nb::python_error& error) {
+        if (error.matches(PyExc_Exception)) {  // a terminal that is gone must not end the run
+          shows_ = false;
+          return;
+        }
+        raised.emplace(error);
+        throw Interrupted{};
+      }
+    });
+    has_shown_ |= shows_;
+  }
+
+  /// Erase what was shown; needs the lock.
+  void finish() noexcept {
+    if (!has_shown_) return;
+    const nb::error_scope pending;
+    try {
+      shown("end");
+    } catch (...) {
+    }
+  }
+
   void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
     const Locked lock(*unlocked);
     surviving([&] { trace_(region, lanes, depth, phase, stage); });
@@ -57,8 +86,21 @@ class PythonHost : public Host {
   Unlocked* unlocked = nullptr;            ///< the run: all calls come from the thread that started it
 
  private:
+  template <class... Args>
+  static nb::object shown(const char* name, Args... args) {
+    return nb::module_::import_("undertow.engines.progress").attr(name)(args...);
+  }
+
   nb::object apply_;
   nb::object trace_;
+  bool shows_ = true;
+  bool has_shown_ = false;
+};
+
+/// Whatever the outcome of a run, nothing stays on the screen.
+struct Finally {
+  PythonHost& host;
+  ~Finally() { host.finish(); }
 };
 
 const char* name_of_stop(Stop::Kind kind) {
@@ -150,6 +192,7 @@ std::vector<Constant> constants_of(const std::vector<Array>& arrays) {
 std::vector<Value> run_unlocked(const Engine& engine, std::span<const View> views, RunStats& stats, nb::object apply,
                                 nb::list where, nb::object trace) {
   PythonHost host(std::move(apply), std::move(trace));
+  const Finally erase{host};
   std::vector<Value> values;
   std::optional<Stop> stopped;
   try {

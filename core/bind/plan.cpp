@@ -27,8 +27,8 @@ nb::list fused_of(const Plan& plan) {
 }
 
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
-              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool goes_deep,
-              int64_t threads, nb::object trace, bool timed) {
+              int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool shows_progress,
+              bool goes_deep, int64_t threads, nb::object trace, bool timed) {
   const Region& main = plan.regions[0];
   const auto slot = [&](int32_t number) -> const ValueType* {
     return number == kNoSlot ? nullptr : &main.slots[static_cast<size_t>(number)];
@@ -36,8 +36,8 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
   std::vector<const ValueType*> taken, given;
   for (int32_t number : main.params[0]) taken.push_back(slot(number));
   for (int32_t number : main.results[0]) given.push_back(slot(number));
-  const RunOptions options{width,        frames,           max_depth, memory, timeout,
-                           check_finite, !trace.is_none(), threads,   timed,  goes_deep};
+  const RunOptions options{width,   frames, max_depth, memory,        timeout, check_finite, !trace.is_none(),
+                           threads, timed,  goes_deep, shows_progress};
   const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
     return run_waves(plan, inputs, options, host, stats);
   };
@@ -52,8 +52,8 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("code", [](const Plan& plan) { return describe_narrow(plan) + describe_agenda(plan); })
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
-           nb::arg("goes_deep") = false, nb::arg("threads") = 1, nb::arg("trace") = nb::none(),
-           nb::arg("timed") = false);
+           nb::arg("shows_progress") = false, nb::arg("goes_deep") = false, nb::arg("threads") = 1,
+           nb::arg("trace") = nb::none(), nb::arg("timed") = false);
   module.def("decode", &decode<Plan>, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -17,6 +17,7 @@
 #endif
 #include <thread>
 
+#include "guards.h"
 #include "host.h"
 #include "numpy.h"
 #include "parts.h"
@@ -39,7 +40,7 @@ int64_t usable_cores() {
 // ------------------------------------------------------------------------------------------------------------------
 // Arguments
 
-enum class Kind : uint8_t { Array, Scalar, Bool, Int, Float, Tuple, List, Dict, Other };
+enum class Kind : uint8_t { Array, Scalar, Bool, Int, Float, Tuple, List, Dict, Other, Object };
 
 struct Leaf {
   nb::object object;  // held: without the GIL, another thread may take it out of its container
@@ -52,6 +53,7 @@ struct Flat {
   std::vector<uint64_t> words;      // kinds, dtypes, ranks, lengths; hashes of the objects
   std::vector<nb::object> objects;  // keys of dicts, tokens of classes
   std::vector<Leaf> leaves;
+  std::vector<nb::object> statics;  // objects that count by their class: guards read them
 
   void add(Kind kind, uint64_t more = 0) { words.push_back(static_cast<uint64_t>(kind) | more << 8); }
   void add_leaf(nb::handle object, Kind kind, DType dtype = {}, uint64_t rank = 0) {
@@ -78,7 +80,7 @@ bool is_plain_key(PyObject* key) { return PyUnicode_CheckExact(key) || PyLong_Ch
 constexpr size_t kMostParts = size_t{1} << 24;  // of arguments: a list may contain itself
 
 /// Take arguments apart; false if more than types matters. A Python error may be set then.
-bool take_apart(nb::handle args, nb::handle parts, Flat& flat) {
+bool take_apart(nb::handle args, nb::handle parts, nb::handle classes, Flat& flat) {
   std::vector<nb::object> stack;
   const auto push = [&](nb::handle sequence, bool is_tuple) {
     const auto count = is_tuple ? PyTuple_Size(sequence.ptr()) : PyList_Size(sequence.ptr());
@@ -118,8 +120,17 @@ bool take_apart(nb::handle args, nb::handle parts, Flat& flat) {
       std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
     } else if (const std::optional<DType> dtype = numpy::dtype_of_scalar(at)) {
       flat.add_leaf(item, Kind::Scalar, *dtype);
+    } else if (PyObject* kind = reinterpret_cast<PyObject*>(Py_TYPE(at)); PySet_Contains(classes.ptr(), kind) == 1) {
+      flat.add(Kind::Object);
+      if (!flat.add_object(kind)) return false;
+      flat.statics.push_back(item);
     } else {  // a dataclass, a forest, sparse rows
       const nb::object found = nb::steal(PyObject_CallFunctionObjArgs(parts.ptr(), at, nullptr));
+      if (found.is_valid() && PyType_Check(found.ptr())) {
+        if (!found.is(kind) || PySet_Add(classes.ptr(), kind) != 0) return false;
+        stack.push_back(item);
+        continue;
+      }
       if (!found.is_valid() || !PyTuple_Check(found.ptr()) || PyTuple_Size(found.ptr()) != 2) return false;
       const nb::object contents = nb::borrow(PyTuple_GetItem(found.ptr(), 1));
       flat.add(Kind::Other);
@@ -275,7 +286,8 @@ struct Known {
   std::vector<int64_t> sizes;  // of all axes of all arrays: a length, or ~k: all axes with this k have equal lengths
   int64_t groups = 0;          // how many k there are
   nb::object program;
-  nb::object hidden;  // reads the inputs that are no arguments, as a list; None if the program does not hold any more
+  nb::object hidden;               // the guards, or None
+  const Guards* guards = nullptr;  // the same
 
   /// Does it take these arguments? A Python error may be set if not.
   bool takes(const Flat& flat, uint64_t hashed) const {
@@ -388,7 +400,7 @@ class Quick {
            nb::object hidden) {
     Flat flat;
     if (known_.size() >= most_) return false;
-    if (!take_apart(args, parts_, flat) || flat.leaves.size() != dtypes.size()) {
+    if (!take_apart(args, parts_, classes_, flat) || flat.leaves.size() != dtypes.size()) {
       forget_error();
       return false;
     }
@@ -410,6 +422,7 @@ class Quick {
     known->sizes = std::move(sizes);
     known->program = std::move(program);
     known->hidden = std::move(hidden);
+    if (!known->hidden.is_none()) known->guards = nb::cast<const Guards*>(known->hidden);
     known_.push_back(std::move(known));
     return true;
   }
@@ -427,11 +440,12 @@ class Quick {
         continue;
       }
       std::byte number[8];
-      if (!read_number(leaf, known->dtypes[k], number)) {
+      const DType dtype = k < known->dtypes.size() ? known->dtypes[k] : leaf.dtype;
+      if (!read_number(leaf, dtype, number)) {
         forget_error();
         return nb::none();
       }
-      inputs.append(numpy::scalar_of(number, known->dtypes[k]));
+      inputs.append(numpy::scalar_of(number, dtype));
     }
     return nb::make_tuple(known->program, inputs);
   }
@@ -468,6 +482,7 @@ class Quick {
   template <class Visit>
   int visit(Visit&& each) const {
     if (const int stopped = each(parts_)) return stopped;
+    if (const int stopped = each(classes_)) return stopped;
     for (const auto& known : known_) {
       for (const nb::object& object : known->objects)
         if (const int stopped = each(object)) return stopped;
@@ -491,7 +506,7 @@ class Quick {
   /// The call that was like this one; hidden inputs are added to the leaves.
   std::shared_ptr<const Known> look(const nb::tuple& args, Flat& flat) const {
     if (known_.empty()) return nullptr;
-    if (take_apart(args, parts_, flat)) {
+    if (take_apart(args, parts_, classes_, flat)) {
       const uint64_t hash = flat.hash();
       for (size_t k = 0; k < known_.size(); ++k) {  // comparing may run Python code, which may add to it
         const std::shared_ptr<const Known> known = known_[k];
@@ -504,21 +519,28 @@ class Quick {
 
   /// Read the hidden inputs of a program, if it has any; false if it does not hold any more.
   static bool read_hidden(const Known& known, Flat& flat) {
-    if (known.hidden.is_none()) return true;
-    const nb::object values = nb::steal(PyObject_CallFunctionObjArgs(known.hidden.ptr(), nullptr));
-    if (!values.is_valid() || !PyList_Check(values.ptr())) return false;
+    if (known.guards == nullptr) return true;
+    std::vector<nb::object> values;
+    if (!known.guards->read(flat.statics, values)) return false;
     std::vector<Leaf> leaves;
-    for (Py_ssize_t k = 0; k < PyList_Size(values.ptr()); ++k) {
-      PyObject* at = PyList_GetItem(values.ptr(), k);
-      const numpy::ArrayObject* array = numpy::as_array(at);
-      const std::optional<DType> dtype = array != nullptr ? numpy::dtype_of(array) : numpy::dtype_of_scalar(at);
-      if (!dtype || (array != nullptr && array->rank > static_cast<int>(kMostRank))) return false;
-      leaves.push_back({nb::borrow(at), array != nullptr ? Kind::Array : Kind::Scalar, *dtype});
+    for (nb::object& value : values) {
+      PyObject* at = value.ptr();
+      if (PyFloat_CheckExact(at)) {
+        leaves.push_back({std::move(value), Kind::Float, DType::F64});
+      } else if (PyLong_CheckExact(at)) {
+        leaves.push_back({std::move(value), Kind::Int, DType::I64});
+      } else {
+        const numpy::ArrayObject* array = numpy::as_array(at);
+        const std::optional<DType> dtype = array != nullptr ? numpy::dtype_of(array) : numpy::dtype_of_scalar(at);
+        if (!dtype || (array != nullptr && array->rank > static_cast<int>(kMostRank))) return false;
+        leaves.push_back({std::move(value), array != nullptr ? Kind::Array : Kind::Scalar, *dtype});
+      }
     }
     for (Leaf& leaf : leaves) flat.leaves.push_back(std::move(leaf));
     return true;
   }
 
+  nb::object classes_ = nb::steal(PySet_New(nullptr));  // of objects that count by their class
   nb::object parts_;  // the token and contents of an object of a class; None if it is not a container
   size_t most_;
   std::vector<std::shared_ptr<const Known>> known_;
@@ -569,12 +591,12 @@ void bind_quick(nb::module_& module) {
       .def(
           "__init__",
           [](RunOptions* self, int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite,
-             bool goes_deep, int64_t threads) {
-            new (self)
-                RunOptions{1, frames, max_depth, memory, timeout, check_finite, false, threads, false, goes_deep};
+             bool shows_progress, bool goes_deep, int64_t threads) {
+            new (self) RunOptions{1,     frames,  max_depth, memory,    timeout,       check_finite,
+                                  false, threads, false,     goes_deep, shows_progress};
           },
           nb::arg("frames"), nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
-          nb::arg("goes_deep"), nb::arg("threads"));
+          nb::arg("shows_progress"), nb::arg("goes_deep"), nb::arg("threads"));
   nb::class_<Direct>(module, "Direct", "A program that runs without Python.", nb::type_slots(direct_slots))
       .def(nb::init<nb::object, nb::object, int64_t, nb::tuple, nb::object>(), nb::arg("owner"), nb::arg("plan"),
            nb::arg("width"), nb::arg("structure"), nb::arg("build"))

@@ -1,87 +1,50 @@
 """Undertow: recursive functions in static dataflow graphs.
 
 Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
-elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then data, models,
-train, cli and __main__.
+elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then public, data,
+models, train, cli and __main__.
 CONTRIBUTING.md draws who may import whom.
 """
 
 import importlib as _importlib
-from types import ModuleType as _ModuleType
+from importlib.util import find_spec as _find_spec
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from undertow.api import optim as optim
-from undertow.api.behaviors import Behavior as Behavior
-from undertow.api.behaviors import Behaviors as Behaviors
-from undertow.api.behaviors import behaviors as behaviors
-from undertow.api.check_grads import check_grads as check_grads
-from undertow.api.function import Function as Function
-from undertow.api.function import function as function
-from undertow.api.grad import checkpoint as checkpoint
-from undertow.api.grad import grad as grad
-from undertow.api.grad import value_and_grad as value_and_grad
-from undertow.api.grad import vjp as vjp
-from undertow.api.jvp import hvp as hvp
-from undertow.api.jvp import jvp as jvp
-from undertow.api.load import load as load
-from undertow.api.options import options as options
-from undertow.api.save import save as save
-from undertow.elsewhere import FRAMEWORKS as _FRAMEWORKS
-from undertow.elsewhere import unknown_name as _unknown_name
-from undertow.errors import CaptureError as CaptureError
-from undertow.errors import DataError as DataError
-from undertow.errors import Fault as Fault
-from undertow.errors import FrameLimit as FrameLimit
-from undertow.errors import GradientMismatch as GradientMismatch
-from undertow.errors import GraphError as GraphError
-from undertow.errors import InternalError as InternalError
-from undertow.errors import LoadError as LoadError
-from undertow.errors import RecursionLimit as RecursionLimit
-from undertow.errors import RunError as RunError
-from undertow.errors import SaveError as SaveError
-from undertow.errors import Timeout as Timeout
-from undertow.errors import TypeMismatch as TypeMismatch
-from undertow.errors import UndertowError as UndertowError
-from undertow.errors import UnknownName as UnknownName
-from undertow.frontend.control.forms import cond as cond
-from undertow.frontend.control.forms import map as map
-from undertow.frontend.control.forms import shared as shared
-from undertow.frontend.control.forms import while_loop as while_loop
-from undertow.frontend.functions.public import *  # noqa: F403
-from undertow.frontend.values import random as random
-from undertow.frontend.values.rows import IndexedRows as IndexedRows
-from undertow.frontend.values.scopes import control_dependencies as control_dependencies
-from undertow.frontend.values.scopes import device as device
-from undertow.frontend.values.state import Variable as Variable
-from undertow.frontend.values.static import static as static
-from undertow.subgraph import SubGraph as SubGraph
-from undertow.types import DType as DType
-from undertow.types import Type as Type
-from undertow.types import bool_ as bool  # noqa: F401  # public under this name
-from undertow.types import f32 as f32
-from undertow.types import f64 as f64
-from undertow.types import i32 as i32
-from undertow.types import i64 as i64
+import undertow.frontend.syntax.strings as _strings  # noqa: F401  # it hears what is compiled from now on
+
+if _TYPE_CHECKING:
+    from undertow.public import *  # noqa: F403
+    from undertow.public import optim as optim
+    from undertow.public import random as random
 
 __version__ = "0.1.0"
 
-__later__ = ("data", "models", "train")  # public modules that stand above this one; the first who asks for one loads it
+__later__ = ("data", "models", "train")  # public modules that stand above this one
 
 
-# All that is public: the names above, and of the modules those that are given a name here.
-__all__ = sorted(
-    name
-    for name, value in globals().items()
-    if not name.startswith("_") and (value in (optim, random) or not isinstance(value, _ModuleType))
-)
-__all__ += __later__
+def _load() -> list[str]:
+    """Make all public names attributes of this module; loading them takes longer than `import numpy`. Their names."""
+    public = _importlib.import_module("undertow.public")
+    names = globals()
+    if "__all__" not in names:
+        names.update({name: getattr(public, name) for name in public.__all__})
+        names["__all__"] = [*public.__all__, *__later__]
+    return names["__all__"]  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> _Any:
-    if name in __later__:
+    if name != "__all__" and name.startswith("_"):
+        raise AttributeError(f"module 'undertow' has no attribute {name!r}")
+    if _find_spec(f"undertow.{name}") is not None:  # `from undertow import engines` asks here first
         return _importlib.import_module(f"undertow.{name}")
-    raise _unknown_name("ut", name, __all__, _FRAMEWORKS)
+    known = _load()
+    if name in globals():
+        return globals()[name]
+    from undertow.elsewhere import FRAMEWORKS, unknown_name
+
+    raise unknown_name("ut", name, known, FRAMEWORKS)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_load())

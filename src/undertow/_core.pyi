@@ -194,6 +194,7 @@ class Plan:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool = False,
         goes_deep: bool = False,
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
@@ -221,6 +222,7 @@ class RunOptions:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool,
         goes_deep: bool,
         threads: int,
     ) -> None: ...
@@ -244,13 +246,33 @@ class Direct:
     def is_possible(plan: Plan) -> bool:
         """Does the host run no operator of it, and are all its results values?"""
 
+class Guards:
+    """What a program has read outside, as rows: see frontend/trace/guards.py.
+
+    `is_equal(a, b)` compares constants that the core does not know.
+    """
+
+    def __init__(
+        self,
+        rows: list[tuple[int, Any, int, Any, int, Any, int, bool]],
+        is_equal: Callable[[Any, Any], bool],
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def read(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """The hidden arguments of a call with these objects; None if something else has changed."""
+
+    @property
+    def changed(self) -> int:
+        """The number of the place that had changed, the last time."""
+
 class Quick:
     """The calls of a function seen so far, at `most` so many.
 
-    `parts(value)` gives the token and contents of a container that is neither a tuple, a list nor a dict.
+    `parts(value)` gives the token and contents of a container that is neither a tuple, a list nor a dict; or the class
+    of an object that counts by it, and that guards read.
     """
 
-    def __init__(self, parts: Callable[[Any], tuple[object, list[Any]] | None], most: int) -> None: ...
+    def __init__(self, parts: Callable[[Any], tuple[object, list[Any]] | type | None], most: int) -> None: ...
     def __len__(self) -> int: ...
     def add(
         self,
@@ -258,7 +280,7 @@ class Quick:
         dtypes: Sequence[int],
         sizes: Sequence[int],
         program: object,
-        hidden: Callable[[], list[Any] | None] | None = None,
+        hidden: Guards | None = None,
     ) -> bool:
         """Remember a call: the dtype of each leaf, the sizes of all axes of its arrays, its program.
 
@@ -283,6 +305,7 @@ class Templates:
         memory: int,
         timeout: float,
         check_finite: bool,
+        shows_progress: bool = False,
     ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
@@ -28,6 +28,7 @@ class Span:
     line: int
     column: int = 1
     function: str = ""
+    caller: Span | None = field(default=None, compare=False, repr=False)  # the call of a helper captured inline
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -150,7 +151,17 @@ class UndertowError(Exception):
 
     def _calls(self) -> list[str]:
         """The lines that led there, outermost first."""
-        return fold_calls([Call("", span, span.function) for span in reversed(self.callers)], most_lines=8)
+        return fold_calls([Call("", span, span.function) for span in reversed(self._callers())], most_lines=8)
+
+    def _callers(self) -> list[Span]:
+        """Those that were noted during capture, else those that the span itself knows; innermost first."""
+        spans = list(self.callers)
+        at = None if spans else self.span
+        while at is not None and (caller := at.caller) is not None:
+            if (caller.file, caller.line) != (at.file, at.line):  # not a lambda in a line that is shown anyway
+                spans.append(caller)
+            at = caller
+        return spans
 
 
 class UnknownName(UndertowError, AttributeError):
@@ -161,7 +172,7 @@ class CaptureError(UndertowError):
     """A Python function cannot become a graph."""
 
 
-class TypeMismatch(UndertowError):
+class TypeMismatch(UndertowError, TypeError):
     """A dtype, shape or structure is not what it must be."""
 
 
@@ -173,7 +184,7 @@ class GradientMismatch(UndertowError):
     """A derivative differs from finite differences, or from the other mode."""
 
 
-class DataError(UndertowError):
+class DataError(UndertowError, ValueError):
     """Text or values are not trees, or not of the required form. `lines` are the bad lines, each with a reason."""
 
     lines: tuple[tuple[int, str], ...] = ()
@@ -197,20 +208,71 @@ class RunError(UndertowError):
     def _details(self) -> list[str]:
         return ["tag traceback (outermost call first):", *fold_calls(self.calls)] if self.calls else []
 
+    def _callers(self) -> list[Span]:
+        """Those that the last call of the tag traceback does not show already."""
+        last = self.calls[-1].span if self.calls else None
+        return [span for span in super()._callers() if last is None or span.place != last.place]
+
 
 class Fault(RunError):
-    """An operator cannot handle its operands' values: division by zero, an index out of range, a failed assert."""
+    """An operator cannot handle its operands' values: division by zero, an index out of range, a failed assert.
+
+    With a `kind` it is of that class too, so that Python's `except ZeroDivisionError` catches it.
+
+    >>> isinstance(Fault("integer division by zero", kind=ZeroDivisionError), ZeroDivisionError)
+    True
+    """
+
+    def __new__(cls, *args: Any, kind: type[Exception] | None = None, **_: Any) -> Fault:
+        made = cls if kind is None else _fault_class(cls, kind)
+        base: Any = made
+        while base.__module__ != "builtins":  # the class of Python's that decides what instances look like in memory
+            base = base.__base__
+        instance: Fault = base.__new__(made, *args[:1])
+        return instance
+
+    def __init__(
+        self, what: str, span: Span | None = None, hint: str = "", calls: Sequence[Call] = (),
+        *, kind: type[Exception] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(what, span, hint, calls)
+        self._kind = kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        base = Raised if isinstance(self, Raised) else Fault
+        return _unpickled, (base, self.what, self._kind), self.__dict__
 
 
-class RecursionLimit(RunError):
+class Raised(Fault):
+    """A `raise` of the program's own, under a condition that was known only at run time. It is of the class raised."""
+
+
+_FAULT_CLASSES: dict[tuple[type[Fault], type[Exception]], type[Fault]] = {}
+
+
+def _fault_class(base: type[Fault], kind: type[Exception]) -> type[Fault]:
+    """A fault that is also an exception of Python's; one that the program raises itself has that name, too."""
+    made = _FAULT_CLASSES.get((base, kind))
+    if made is None:
+        name = kind.__name__ if base is Raised else base.__name__
+        fresh = type(name, (base, kind), {"__doc__": base.__doc__, "__module__": base.__module__})
+        made = _FAULT_CLASSES.setdefault((base, kind), fresh)
+    return made
+
+
+def _unpickled(base: type[Fault], what: str, kind: type[Exception] | None) -> Fault:
+    return base(what, kind=kind)
+
+
+class RecursionLimit(RunError, RecursionError):
     """Calls nest deeper than `max_depth`."""
 
 
-class FrameLimit(RunError):
+class FrameLimit(RunError, MemoryError):
     """More frames, memory or nodes are in use than `frames`, `memory` or the size of a file allow."""
 
 
-class Timeout(RunError):
+class Timeout(RunError, TimeoutError):
     """The call took longer than `timeout`: its run, or what comes before it."""
 
 
@@ -231,7 +293,9 @@ def brief(value: object, longest: int = 60) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a __repr__ that fails must not hide what we have to say
-        return plain
+        if not hasattr(value, "__undertow_repr__"):
+            return plain
+        text = value.__undertow_repr__()
     if " at 0x" in text:
         return plain
     return text if len(text) <= longest else text[: longest - 3] + "..."

@@ -56,9 +56,9 @@ def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def inside(function: FunctionType) -> FunctionType:
     """The function of which `boundary` made this one; any other as it is."""
-    found = function.__dict__.get(_INSIDE)
+    found: FunctionType = function.__dict__.get(_INSIDE, function)
     # functools.wraps copies the attribute to the wrapper of a boundary.
-    return found if found is not None and function.__dict__.get("__wrapped__") is found else function
+    return found if function.__dict__.get("__wrapped__") is found else function
 
 
 def boundaries(namespace: dict[str, Any], names: Iterable[str]) -> None:

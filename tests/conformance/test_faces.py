@@ -38,6 +38,7 @@ class Row:
     function: ut.Function
     subgraph: Callable[[], ut.SubGraph]
     seed: int | None = None
+    reads_arrays: bool = False  # global ones: hidden arguments of the function, constants of the block, which runs once
 
 
 def factorial_subgraph() -> Any:
@@ -382,8 +383,8 @@ PROGRAMS = [
     Row("fibonacci", ((1,), (9,)), fibonacci, fibonacci_subgraph),
     Row("ackermann", ((0, 3), (2, 2)), ackermann, ackermann_subgraph),
     Row("even and odd", ((0,), (7,)), even, even_subgraph),
-    Row("tree sum", ((0,), (3,)), tree_sum, tree_sum_subgraph),
-    Row("tree rnn", ((0,), (4,)), tree_rnn, tree_rnn_subgraph),
+    Row("tree sum", ((0,), (3,)), tree_sum, tree_sum_subgraph, reads_arrays=True),
+    Row("tree rnn", ((0,), (4,)), tree_rnn, tree_rnn_subgraph, reads_arrays=True),
     Row("loop inside", ((7,), (98765,)), digits, digits_subgraph),
     Row("recursion inside a loop", ((0,), (5,)), walks, walks_subgraph),
     Row("map over children", ((1, 0), (1, 3)), weight, weight_subgraph),
@@ -400,7 +401,7 @@ PROGRAMS = [
 IDS = [row.name for row in PROGRAMS]
 
 
-@pytest.mark.parametrize("row", PROGRAMS, ids=IDS)
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in PROGRAMS if not row.reads_arrays])
 def test_the_library_is_the_same(row: Row) -> None:
     wanted, found = (program.library(*row.cases[0]) for program in (row.function, row.subgraph()))
     spec.check(found)

@@ -14,6 +14,7 @@ from tests.support.engines import FORCED
 
 import undertow as ut
 from undertow.frontend.values import tree
+from undertow.frontend.values.traced import is_traced
 
 # Programs whose derivative is not what differences say, at the arguments that they have.
 ROUGH = {
@@ -69,7 +70,7 @@ def summed(program: Program) -> ut.Function:
     def total(*args):
         value = program.function(*args)
         found = 0.0
-        for number, leaf in enumerate(tree.flatten(value, lambda x: hasattr(x, "dtype"))[0]):
+        for number, leaf in enumerate(tree.flatten(value, is_traced)[0]):
             if leaf.dtype.kind == "float":
                 flat = ut.reshape(leaf, (-1,))
                 found = found + ut.sum(flat * ut.cos(ut.astype(ut.arange(flat.shape[0]), ut.f64) + number))

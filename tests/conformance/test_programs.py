@@ -56,6 +56,7 @@ def test_same_as_python(program: Program, options: dict[str, Any]) -> None:
         result, stats, printed = run(program, case, options)
         if "fault" in program.tags:
             assert isinstance(result, ut.Fault), "the fault is not reported"
+            assert isinstance(expected.value, ut.Fault) or isinstance(result, type(expected.value))
             assert result.calls, "a fault deep down shows the calls that led there"
         elif isinstance(result, ut.Fault):
             raise result

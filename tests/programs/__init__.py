@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.programs import (
     arrays,
     branches,
+    builtin,
     chance,
     changes,
     closures,
@@ -38,6 +39,7 @@ _MODULES = (
     changes,
     arrays,
     maps,
+    builtin,
     forests,
     chance,
     effects,

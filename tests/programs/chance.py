@@ -36,7 +36,7 @@ def noisy_loop(n: ut.i64) -> tuple[ut.f64, ut.f64]:
 
 @ut.function
 def noisy_map(n: ut.i64) -> ut.f64[None, 2]:
-    return ut.map(lambda k: ut.random.normal((2,)) + k, ut.arange(n))
+    return ut.map(lambda k: ut.random.normal(size=(2,)) + k, ut.arange(n))
 
 
 PROGRAMS = [

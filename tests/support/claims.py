@@ -14,10 +14,11 @@ PRODUCT = "the same bits for any number of threads"
 CLAIMS: dict[str, str] = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative"), REFERENCE),
     **dict.fromkeys(("minimum", "maximum", "abs", "sign", "square", "reciprocal", "sqrt", "relu"), REFERENCE),
-    **dict.fromkeys(("floor", "ceil", "trunc", "round", "cast", "where"), REFERENCE),
+    **dict.fromkeys(("floor", "ceil", "trunc", "round", "round_decimal", "to_integer", "cast", "where"), REFERENCE),
     **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), REFERENCE),
     **dict.fromkeys(("isnan", "isinf", "isfinite"), REFERENCE),
-    **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not", "any", "all", "assert"), REFERENCE),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not", "any", "all"), REFERENCE),
+    **dict.fromkeys(("assert", "raise"), REFERENCE),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"), REFERENCE),
     **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "within"), REFERENCE),
     **dict.fromkeys(("max", "min", "argmax", "argmin", "sort", "argsort", "cumsum", "prod_others"), REFERENCE),

@@ -61,7 +61,7 @@ def spread(name: str, values: Sequence[Any], shared: Sequence[bool], count: int)
         value = np.asarray(value)
         if is_shared:
             out.append(value)
-        elif is_naming(name, k) or name == "assert":
+        elif is_naming(name, k) or name in ("assert", "raise"):
             out.append(np.stack([value] * count) if count else np.empty((0, *value.shape), value.dtype))
         else:
             dtype = type_of(value).dtype.name

@@ -78,6 +78,10 @@ EXAMPLES: dict[str, list[Example]] = {
     **{name: binaries("bool") for name in ("logical_and", "logical_or", "logical_xor")},
     **{name: binaries("bool", *INTS) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
     **{name: binaries(*INTS) for name in ("bitwise_left_shift", "bitwise_right_shift", "within")},
+    "round_decimal": [
+        ([values_of(d, s) * 1000, DTYPES[d].numpy.type(n)], {}) for d in FLOATS for s in SHAPES for n in (2, -2)
+    ],
+    "to_integer": [([values_of(d, s) * 1000] * 2, {}) for d in FLOATS for s in SHAPES],
     "logical_not": unaries("bool"),
     "bitwise_invert": unaries("bool", *INTS),
     "where": [
@@ -214,6 +218,7 @@ EXAMPLES: dict[str, list[Example]] = {
         for name, dtypes in [("random_bits", INTS), ("random_uniform", FLOATS), ("random_normal", FLOATS)]
     },
     "print": [([N(1), values_of("f32", (2,))], {"template": "{} {}"}), ([], {"template": "hello"})],
+    "raise": [([np.True_], {"template": "", "error": "ValueError"})],
     "assert": [([np.True_], {"template": ""}), ([np.array([True, True]), N(1)], {"template": "{}"})],
 }  # fmt: skip
 
@@ -272,5 +277,8 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("random_uniform", [KEY, N(-1)], {"shape": (None,), "dtype": "f32"}),
     ("print", [A3], {"template": "{:.2f}"}),
     ("assert", [np.False_], {"template": "no"}),
+    ("raise", [np.False_, N(3)], {"template": "n is {}", "error": "KeyError"}),
+    ("to_integer", [np.float64(np.nan)] * 2, {}),
+    ("to_integer", [np.array([1.0, -1e300])] * 2, {}),
     ("assert", [np.array([True, False]), N(3)], {"template": "n is {}"}),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import inspect
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 import undertow as ut
 from undertow.api.options import ENGINES
 from undertow.cli import commands as cli
+from undertow.cli import programs
 
 PROGRAMS = """
 import undertow as ut
@@ -286,7 +288,7 @@ def test_graph_to_file(undertow: Callable[..., Done], tmp_path: Path, options: t
     done = undertow("graph", "my_programs.py:fib", *options)
     assert (done.code, done.out) == (0, "")
     file = next(o for o in options if "picture" in o)
-    assert f"Wrote {file}: {len(cli._find('my_programs.py:fib').graph(0))} nodes" in done.err
+    assert f"Wrote {file}: {len(programs._find('my_programs.py:fib').graph(0))} nodes" in done.err
     assert (tmp_path / file).read_text(encoding="utf-8").startswith(beginning)
 
 
@@ -333,6 +335,27 @@ def test_no_command(undertow: Callable[..., Done]) -> None:
     done = undertow()
     assert "doctor" in done.out + done.err
     assert undertow("nonsense").code == 2
+
+
+@pytest.mark.parametrize(("name", "summary"), [(name, summary) for name, _, summary in cli.COMMANDS])
+def test_the_help_says_what_commands_say_of_themselves(name: str, summary: str) -> None:
+    command = cli.loaded(name)
+    written = inspect.getdoc(command) if callable(command) and inspect.isfunction(command) else command.info.help
+    assert " ".join(written.split("\n\n")[0].split()) == summary
+
+
+def test_help_and_doctor_load_little() -> None:
+    """They take a fraction of a second, as most of it is the loading of modules."""
+    script = "import sys; from undertow.cli import main; sys.argv = ['undertow', {!r}]\ntry: main()\nexcept SystemExit: pass\n"
+    script += "print(*(name for name in sys.modules if name.startswith('undertow')), file=sys.stderr)"
+    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    for word, absent in (
+        ("--help", ("undertow.api", "undertow.ir")),
+        ("doctor", ("undertow.train", "undertow.models")),
+    ):
+        command = [sys.executable, "-c", script.format(word)]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
+        assert not set(absent) & set(done.stderr.split())
 
 
 def test_doctor(undertow: Callable[..., Done]) -> None:

@@ -80,6 +80,7 @@ struct Fault {
     ZeroStep,
     Assertion,
     Overflow,
+    NoInteger,  // nan, or a float that is too large
   };
   Code code = Code::None;
   int64_t lane = 0;  ///< the first lane that faults

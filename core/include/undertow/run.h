@@ -21,17 +21,34 @@ struct Value {
 /// Thrown by a host to end the run at once.
 struct Interrupted {};
 
+/// How far a run has come.
+struct RunProgress {
+  double seconds = 0;
+  int64_t activations = 0;
+  int64_t waves = 0;
+  int64_t depth = 0;  ///< the greatest so far
+  int64_t bytes = 0;  ///< in use now
+};
+
 /// Runs operators that have side effects or no kernel. It may stop the run by throwing.
 class Host {
  public:
   virtual ~Host() = default;
   virtual void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) = 0;
   virtual void poll() = 0;  ///< called every few milliseconds; may throw Interrupted
+  /// Called now and then in a long run, if its options ask for it.
+  virtual void progress(const RunProgress& progress) { (void)progress; }
   /// Lanes of a region begin a phase, or a stage of it, together; called only if the run is traced.
   virtual void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) {
     (void)region, (void)lanes, (void)depth, (void)phase, (void)stage;
   }
 };
+
+/// Calls may nest so deep unless the user asks for more (MAX_DEPTH in engines/contract.py). Who has not asked may have
+/// forgotten a base case, and is told so before the frames take much of the machine's memory.
+constexpr int64_t kUnaskedDepth = 2'000'000;
+constexpr int64_t kUnaskedDepthOfLargeFrames = 20'000;
+constexpr int64_t kUnaskedBytes = int64_t{1} << 28;
 
 struct RunOptions {
   int64_t width = 4096;  ///< lanes of a wave, at most
@@ -42,8 +59,16 @@ struct RunOptions {
   bool check_finite = false;
   bool is_traced = false;
   int64_t threads = 1;
-  bool is_timed = false;   ///< measure `RunStats::seconds`?
-  bool goes_deep = false;  ///< frames are limited: do not use the agenda, which makes frames as early as it can
+  bool is_timed = false;        ///< measure `RunStats::seconds`?
+  bool goes_deep = false;       ///< frames are limited: do not use the agenda, which makes frames as early as it can
+  bool shows_progress = false;  ///< tell the host now and then how far the run has come
+
+  /// Throws if calls may not nest so deep; `live` bytes are in use.
+  void check_depth(int64_t depth, int64_t live, int64_t most_unasked = kUnaskedBytes) const {
+    if (depth > max_depth) throw OverLimit{OverLimit::Kind::Depth};
+    if (depth > kUnaskedDepthOfLargeFrames && live > most_unasked && max_depth == kUnaskedDepth)
+      throw OverLimit{OverLimit::Kind::Depth, live};
+  }
 };
 
 /// What a run spends time on: an item of some kind, narrow code, or anything else.

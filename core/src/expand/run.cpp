@@ -21,6 +21,13 @@ Run::Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stat
       table_(pool_),
       scalars_(static_cast<std::byte*>(scalar_memory_.get(static_cast<int64_t>(plan.most_operands) * kScalar))),
       poll_(host, options.timeout) {
+  if (options.shows_progress)
+    poll_.tell(
+        [](const void* self) {
+          const Run& run = *static_cast<const Run*>(self);
+          return RunProgress{0, run.stats_.activations, 0, run.stats_.max_depth, run.pool_.live()};
+        },
+        this);
   scratch_.watch([](void* poll) { static_cast<Poll*>(poll)->look(); }, &poll_);
   inputs_.resize(plan.most_operands);
   outputs_.resize(plan.most_operands);

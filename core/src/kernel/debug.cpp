@@ -1,4 +1,5 @@
-// assert: all elements of a condition must be true. Python makes the message, since it has the values.
+// assert: all elements of a condition must be true; raise: its condition never is. Python makes the message, since it
+// has the values.
 #include "kernel/families.h"
 
 namespace undertow {
@@ -28,7 +29,8 @@ class AssertKernel final : public Kernel {
   }
 };
 
-constexpr KernelRow kRows[] = {{"assert", forms::assertion, make_kernel<AssertKernel>}};
+constexpr KernelRow kRows[] = {{"assert", forms::assertion, make_kernel<AssertKernel>},
+                               {"raise", forms::assertion, make_kernel<AssertKernel>}};
 
 }  // namespace
 

@@ -17,7 +17,8 @@ int64_t Shape::count() const {
 const char* name_of(Fault::Code code) {
   constexpr const char* names[] = {"none",         "division by zero", "negative power", "negative shift",
                                    "out of range", "negative size",    "too large",      "shapes differ",
-                                   "no elements",  "zero step",        "assertion",      "overflow"};
+                                   "no elements",  "zero step",        "assertion",      "overflow",
+                                   "no integer"};
   return names[static_cast<int>(code)];
 }
 

@@ -1,5 +1,7 @@
 #include "run/waves.h"
 
+#include <algorithm>
+
 #include "memory/lanes.h"
 #include "run/guard.h"
 #include "run/values.h"
@@ -14,7 +16,10 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
       stats(counts),
       tables(of, with.memory),
       operators(of, tables, by, with, counts),
-      poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()) {
+      poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()),
+      owner_(owner) {
+  if (options.shows_progress)
+    poll.tell([](const void* self) { return static_cast<const Run*>(self)->progress(); }, this);
   tables.scratch().watch([](void* self) { static_cast<Poll*>(self)->look(); }, &poll);
   tables.most_frames = options.frames;
   stats.fired.assign(z(plan.nodes), 0);
@@ -196,7 +201,7 @@ bool Run::goes_narrow(const Invocation& invocation) const {
 /// Frames add their labels to the deepest tag when they return: so a new maximum costs no walk up the stack, however
 /// often there is one.
 void Run::begin_deepest(int64_t depth, const Place& first) {
-  if (depth > options.max_depth) throw OverLimit{OverLimit::Kind::Depth};
+  options.check_depth(depth, tables.pool.live());
   stats.max_depth = depth;
   stats.deepest.clear();
   if (first.part != nullptr) stats.deepest.push_back({first.part->item->site, -1});
@@ -209,6 +214,16 @@ void Run::finish_stats() {
   stats.peak_frames = tables.peak_frames;
   stats.peak_bytes = tables.pool.peak();
   clock.stop(stats);
+}
+
+/// Of this run, of its tasks that have ended, and of the run that it is a part of.
+RunProgress Run::progress() const {
+  RunProgress found = owner_ != nullptr ? owner_->progress() : RunProgress{};
+  found.activations += stats.activations + calls_of_tasks_.load(std::memory_order_relaxed);
+  found.waves += stats.waves + waves_of_tasks_.load(std::memory_order_relaxed);
+  found.depth = std::max(found.depth, stats.max_depth);
+  found.bytes += tables.pool.live();
+  return found;
 }
 
 /// The tag of what runs now.

@@ -1,6 +1,7 @@
 // One run of a plan on one thread: what its runners share, and which of them runs which group.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -94,6 +95,7 @@ class Run final : private Caller {
   void lend(std::span<const View> inputs);
   std::vector<Value> values();
   void finish_stats();
+  RunProgress progress() const;
   void begin_deepest(int64_t depth, const Place& first);
   std::vector<Label> where() const;
   void locate(Stop& stop) const;
@@ -106,7 +108,9 @@ class Run final : private Caller {
   std::unique_ptr<RunSpace> space_ = Idle<RunSpace>::all().take();
   std::vector<Runner*>& stack_ = space_->stack;
   std::vector<Column> columns_;  ///< of the owner's main, without blocks: reference counts are not thread-safe
-  Place deepest_;                ///< where the deepest tag continues when that call returns
+  const Run* owner_;             ///< of which it is a part
+  std::atomic<int64_t> calls_of_tasks_ = 0, waves_of_tasks_ = 0;  ///< of those that have ended on other threads
+  Place deepest_;  ///< where the deepest tag continues when that call returns
   std::optional<Narrow> narrow_;
   std::optional<lockstep::Lockstep> lockstep_;
   std::optional<agenda::Agenda> agenda_;

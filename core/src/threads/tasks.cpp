@@ -34,6 +34,9 @@ class TaskHost : public Host {
     if (first_failed_ < task_) throw Cancelled{};
     if (owner_ != nullptr) owner_->poll();
   }
+  void progress(const RunProgress& progress) override {
+    if (owner_ != nullptr) owner_->progress(progress);
+  }
 
  private:
   Host* owner_;
@@ -196,10 +199,14 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
     for (size_t k; (k = next++) < ranges.size() && static_cast<int64_t>(k) < first_failed;) {
       try {
         TaskHost quiet(polls ? &host : nullptr, static_cast<int64_t>(k), first_failed);
-        Run worker(plan, own, quiet, parts[k], this);
+        RunOptions mine = own;
+        mine.shows_progress = own.shows_progress && polls;
+        Run worker(plan, mine, quiet, parts[k], this);
         Task task(plan, invocation, rooms, ranges[k], worker.tables);
         worker.run(task.invocation());
         task.take_partials(partials[k]);
+        calls_of_tasks_.fetch_add(parts[k].activations, std::memory_order_relaxed);
+        waves_of_tasks_.fetch_add(parts[k].waves, std::memory_order_relaxed);
       } catch (const Cancelled&) {
       } catch (const Stop&) {
         failed[k] = std::current_exception();
@@ -250,6 +257,7 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
     if (fault) std::rethrow_exception(fault);
   for (const auto& collected : partials)
     for (const Partial& partial : collected) add_partial(tables, partial);
+  calls_of_tasks_ = waves_of_tasks_ = 0;  // they are counted from here on
   int64_t frames = 0;
   for (const RunStats& part : parts) {
     stats.activations += part.activations;

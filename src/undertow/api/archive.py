@@ -21,7 +21,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from undertow.errors import LoadError, SaveError
+from undertow.errors import LoadError, SaveError, UndertowError
 from undertow.ir.graph import Array
 
 MANIFEST = "undertow.json"
@@ -121,7 +121,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, Array]
     with _Bounded(io.FileIO(path)) as file:
         try:
             return _read(file, status.st_size)
-        except LoadError:
+        except UndertowError:
             raise
         except MemoryError as fault:
             raise LoadError("it does not fit in memory") from fault

@@ -72,9 +72,9 @@ def behaviors(program: Function, /, *args: Any, budget: int = BUDGET) -> Behavio
     def search() -> Behaviors:
         begin(settings())
         arguments = program.__undertow_arguments__(args, {})
-        captured = program.__undertow_program__(arguments)
+        captured, leaves = program.__undertow_program__(arguments)
         state = values_of(captured.captured.variables)
-        return find_behaviors(captured, captured.inputs(arguments.leaves, settings()), state, budget)
+        return find_behaviors(captured, captured.inputs(leaves, settings()), state, budget)
 
     return apart(search)
 

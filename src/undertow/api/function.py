@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from undertow.api import plain
 from undertow.api.collection import collection_paused
-from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, quick_options, settings
+from undertow.api.options import DEFAULT_ENGINE, ENGINES, PYTHON, Settings, quick_options, settings
+from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
-from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
+from undertow.api.reload import follow_autoreload
+from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Direct, Stopped
-from undertow.errors import CaptureError, UndertowError
+from undertow.errors import CaptureError, Timeout, TypeMismatch, UndertowError
 from undertow.frontend.control import forms
+from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array
@@ -90,9 +96,18 @@ class Program:
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
         wanted = self.captured
-        return wanted.structures == arguments.structures and all(
-            a.accepts(b) for a, b in zip(wanted.types, arguments.types, strict=True)
-        )
+        return wanted.structures == arguments.key and self.accepts(arguments.types)
+
+    def accepts(self, types: Sequence[Type]) -> bool:
+        return all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
+
+    def leaves(self, leaves: list[Any], objects: Sequence[Any]) -> list[Any] | None:
+        """The leaves of the arguments and the hidden arguments; None if something outside has changed."""
+        guards = self.captured.guards
+        if guards is None:
+            return leaves
+        hidden = guards.read(objects)
+        return None if hidden is None else leaves + hidden
 
     def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
         """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
@@ -140,6 +155,8 @@ class Program:
                 values, stats = plan.run(inputs, limits)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
             return self._run_on_variables(plan, inputs, limits)
+        except Timeout:  # it is an OSError too
+            raise
         except OSError as fault:
             check_written(fault, chosen)
             raise
@@ -184,18 +201,30 @@ class Programs:
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
         self.quick = quick()
 
-    def find(self, key: Any, types: Sequence[Type], name: str, capture: Callable[[], Captured]) -> Program:
-        """The program that takes arguments of these types, captured on first use."""
+    def find(
+        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[], Captured]
+    ) -> tuple[Program, list[Any]]:
+        """The program that takes arguments of these types, captured on first use, and its inputs."""
+        objects = arguments.objects
         for program in self._captured.get(key, ()):
-            if all(a.accepts(b) for a, b in zip(program.captured.types, types, strict=True)):
-                return program
+            if program.accepts(arguments.types):
+                if (leaves := program.leaves(arguments.leaves, objects)) is not None:
+                    return program, leaves
+                assert program.captured.guards is not None
+                definition.paths.note_change(program.captured.guards.changed)
         with capturing(None), collection_paused():
-            program = Program(capture(), name)
+            program = Program(capture(), definition.name)
+        if (leaves := program.leaves(arguments.leaves, objects)) is None:
+            raise CaptureError(
+                f"what `{definition.name}` reads outside has changed while it was captured",
+                definition.closure.span,
+                hint="do not change globals and attributes in functions that are called during capture",
+            )
         self.add(key, program)
         self._by_age.append((key, program))
         if len(self._by_age) > MOST_CAPTURED:
             self._forget(*self._by_age.pop(0))
-        return program
+        return program, leaves
 
     def _forget(self, key: Any, program: Program) -> None:
         left = [other for other in self._captured.get(key, ()) if other is not program]
@@ -204,6 +233,10 @@ class Programs:
         else:
             self._captured.pop(key, None)
         self.quick = quick()  # it knows the program, too; what is called again comes back
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._captured, self._by_age, self.quick = {}, [], quick()
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -256,20 +289,54 @@ class GraphView:
 class Function:
     """A recursive Python function as one static graph. Call it like the original function."""
 
-    def __init__(self, definition: Definition, bound: tuple[Any, ...] = (), programs: Programs | None = None) -> None:
+    # Slots: functools.wraps copies the __dict__ to the wrapper, which is another function.
+    __slots__ = (
+        "__dict__", "__undertow_bound__", "__undertow_definition__", "__undertow_origin__", "__undertow_programs__",
+        "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        definition: Definition,
+        bound: tuple[Any, ...] = (),
+        programs: Programs | None = None,
+        origin: tuple[Callable[..., Function], tuple[Any, ...]] | None = None,
+    ) -> None:
         self.__undertow_definition__ = definition
         self.__undertow_bound__ = bound
         self.__undertow_programs__ = Programs() if programs is None else programs
+        self.__undertow_origin__ = origin  # the call that makes it again, in another process
         functools.update_wrapper(self, definition.function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Function:
         """Bind as a method: the object becomes the first argument."""
         if instance is None:
             return self
-        return Function(self.__undertow_definition__, (instance, *self.__undertow_bound__), self.__undertow_programs__)
+        bound = Function.__new__(Function)  # without __init__: methods are bound at each call
+        bound.__dict__.update(self.__dict__)
+        bound.__undertow_bound__ = (instance, *self.__undertow_bound__)
+        return bound
 
     def __repr__(self) -> str:
         return f"<undertow function {getattr(self, '__qualname__', '?')}>"
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        return reduced(self, redecorated)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state, function)
+
+    def __copy__(self) -> Function:
+        return self  # as a plain function does
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        if not self.__undertow_bound__:
+            return self
+        if self.__undertow_origin__ is not None:
+            make, args = self.__undertow_origin__
+            return make(*copy.deepcopy(args, memo))
+        bound = copy.deepcopy(self.__undertow_bound__, memo)
+        return Function(self.__undertow_definition__, bound, self.__undertow_programs__)
 
     # -- calling -------------------------------------------------------------------------------------------
 
@@ -277,18 +344,21 @@ class Function:
         """Run with the current options. Inside a capture, write a call node instead."""
         try:
             limits = quick_options()
-            if limits is not None and not kwargs and not self.__undertow_bound__ and is_outermost():
+            if limits is not None and not kwargs and is_outermost():
+                bound = self.__undertow_bound__
                 try:
-                    result = self.__undertow_programs__.quick.call(args, limits)
+                    result = self.__undertow_programs__.quick.call(bound + args if bound else args, limits)
                 except Stopped as stopped:
                     raise stopped.plan.error_of(stopped, settings().limits) from None
                 if result is not MISSED:
                     return result
             current = context([*args, *kwargs.values()])
             if current is not None and current.builder is not None:
-                bound = [*self.__undertow_bound__, *args]
+                every = [*self.__undertow_bound__, *args]
                 with capturing(current):
-                    return current.give(drive(current.session.call(self.__undertow_definition__, bound, kwargs)))
+                    return current.give(drive(current.session.call(self.__undertow_definition__, every, kwargs)))
+            if limits is None and settings().engine == PYTHON:
+                return plain.call(self.__undertow_definition__, [*self.__undertow_bound__, *args], kwargs)
             return apart(self._execute, args, kwargs, settings())[0]
         except BaseException as fault:  # here, not by @boundary: a call may be short
             shorten(fault)
@@ -301,14 +371,23 @@ class Function:
         return (result, counted) if stats else result
 
     @boundary
-    def map(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Many calls in one run, over the leading axis of every argument that is not wrapped in `ut.shared`."""
+    def map(self, *args: Any, in_axes: Any = 0, stats: bool = False, **changes: Any) -> Any:
+        """Many calls in one run: over the leading axis of arrays, over the items of lists.
+
+        An argument that is wrapped in `ut.shared`, or whose entry of `in_axes` is None, is passed to every call whole.
+        Items of a list may differ in shape and structure; results that do not stack come back as a list.
+        """
         chosen = self._settings(changes, stats)
+        args = mapped_over.with_axes(args, in_axes)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
         result, counted = apart(self._execute_map, args, chosen)
         return (result, counted) if stats else result
+
+    def clear(self) -> None:
+        """Forget all captures: the next call captures the function again."""
+        self.__undertow_programs__.clear()
 
     @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
@@ -331,13 +410,14 @@ class Function:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
         arguments = self.__undertow_arguments__(args, {})
-        if not program.takes(arguments):
+        leaves = program.leaves(arguments.leaves, arguments.objects) if program.takes(arguments) else None
+        if leaves is None:
             raise UndertowError(
                 "the plan was made for arguments of other types",
                 self.__undertow_definition__.closure.span,
                 hint="make a plan for these arguments: f.plan(...)",
             )
-        result, counted = apart(program.run, arguments.leaves, chosen, plan)
+        result, counted = apart(program.run, leaves, chosen, plan)
         return (result, counted) if stats else result
 
     @boundary
@@ -350,30 +430,57 @@ class Function:
 
     def _find_program(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Program:
         begin(settings())
-        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))
+        return self.__undertow_program__(self.__undertow_arguments__(args, kwargs))[0]
 
     # -- internals -----------------------------------------------------------------------------------------
 
     def _execute(self, args: tuple[Any, ...], kwargs: dict[str, Any], chosen: Settings) -> tuple[Any, Stats]:
-        is_plain = not kwargs and not self.__undertow_bound__
-        if is_plain and (known := self.__undertow_programs__.quick.find(args)) is not None:
+        every = (*self.__undertow_bound__, *args)
+        if chosen.engine == PYTHON:
+            return plain.run(self.__undertow_definition__, list(every), kwargs, chosen)
+        if not kwargs and (known := self.__undertow_programs__.quick.find(every)) is not None:
             program: Program = known[0]
             return program.run(known[1], chosen)
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
-        program = self.__undertow_program__(arguments)
-        if is_plain:
-            remember(self.__undertow_programs__.quick, args, arguments, program)
-        return program.run(arguments.leaves, chosen)
+        program, leaves = self.__undertow_program__(arguments)
+        if not kwargs:
+            remember(self.__undertow_programs__.quick, every, arguments, program)
+        return program.run(leaves, chosen)
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
+        if chosen.engine == PYTHON:
+            whole = [Shared(value) for value in self.__undertow_bound__]
+            return plain.run_map(self.__undertow_definition__, [*whole, *args], chosen)
         begin(chosen)
         try:
             arguments, mapped = self._map_arguments(args)
         except UndertowError as fault:
+            if isinstance(fault, TypeMismatch) and mapped_over.is_ragged(fault):
+                return self._map_groups(args, fault, chosen)
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
-        return self.__undertow_program__(arguments, mapped).run(arguments.leaves, chosen)
+        program, leaves = self.__undertow_program__(arguments, mapped)
+        return program.run(leaves, chosen)
+
+    def _map_groups(self, args: Sequence[Any], ragged: TypeMismatch, chosen: Settings) -> tuple[Any, Stats]:
+        """A map over items of several shapes or structures: one run for the items of each."""
+        span = self.__undertow_definition__.closure.span
+        results: dict[int, Any] = {}
+        stats: list[Stats] = []
+        for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
+            arguments, mapped = self._map_arguments(group)
+            program = self.__undertow_program__(arguments, mapped)
+            if program.captured.written or program.captured.has_effect:
+                ragged.span = span
+                ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
+                raise ragged
+            found, counted = program.run(arguments.leaves, chosen.for_part(number))
+            leaves, structure = tree.flatten(found)
+            for k, index in enumerate(indices):
+                results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
+            stats.append(counted)
+        return mapped_over.stacked_results([results[index] for index in sorted(results)]), sum_stats(stats)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
         closure = self.__undertow_definition__.closure
@@ -421,7 +528,7 @@ class Function:
         lengths: list[Type] = []  # of the leaves that are mapped
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, Shared)
-            value = arg.value if is_shared else forms.as_mapped(arg)
+            value = arg.value if is_shared else mapped_over.as_mapped(arg)
             note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
                 # A list of Python numbers takes the dtype annotated for one of them.
@@ -439,16 +546,16 @@ class Function:
         arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
         return arguments, tuple(mapped)
 
-    def __undertow_program__(self, arguments: Arguments, mapped: tuple[bool, ...] | None = None) -> Program:
-        """The program for these types, captured on first use."""
+    def __undertow_program__(
+        self, arguments: Arguments, mapped: tuple[bool, ...] | None = None
+    ) -> tuple[Program, list[Any]]:
+        """The program for these types, captured on first use, and its inputs."""
         definition = self.__undertow_definition__
 
         def capture() -> Captured:
             return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
 
-        return self.__undertow_programs__.find(
-            (arguments.structures, mapped), arguments.types, definition.name, capture
-        )
+        return self.__undertow_programs__.find((arguments.key, mapped), arguments, definition, capture)
 
 
 @boundary
@@ -464,8 +571,20 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
             "@ut.function takes no options",
             hint="write @ut.function alone; options go to f.run(..., engine=...) and to `with ut.options(...)`",
         )
+    if isinstance(python, (staticmethod, classmethod)):  # in the other order, as the class body would have it
+        return type(python)(function(python.__func__))  # type: ignore[return-value]
+    if isinstance(python, property):
+        getter = None if python.fget is None else function(python.fget)
+        return property(getter, python.fset, python.fdel, python.__doc__)
     if isinstance(python, Function):
         raise CaptureError(
             f"`{python.__undertow_definition__.name}` is already decorated", hint="use @ut.function once"
         )
+    follow_autoreload(Function, Programs)
     return Function(Definition(python))
+
+
+@functools.lru_cache(maxsize=1024)
+def redecorated(python: FunctionType) -> Function:
+    """What a pickled `ut.function(f)` becomes: the same function each time, so that it is captured once."""
+    return function(python)

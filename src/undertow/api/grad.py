@@ -22,16 +22,22 @@ from undertow.frontend.values.traced import capturing, context
 from undertow.tracebacks import boundary
 
 
-def _cached(function: Any, key: Any, make: Callable[[Definition], Definition], what: str) -> Function:
-    """The derived function, from the cache or new."""
+def _cached(
+    function: Any,
+    key: Any,
+    make: Callable[[Definition], Definition],
+    what: str,
+    origin: tuple[Callable[..., Function], tuple[Any, ...]] | None = None,
+) -> Function:
+    """The derived function, from the cache or new; `origin` is the call that makes it."""
     definition, bound = definition_of(function, what)
     cached: Function | None = definition.derived.get(key)
     if cached is None:
         derived = make(definition)
-        new = Function(derived)
+        new = Function(derived, origin=origin)
         new.__name__ = new.__qualname__ = derived.name  # type: ignore[attr-defined]
         cached = definition.derived.setdefault(key, new)
-    return Function(cached.__undertow_definition__, bound, cached.__undertow_programs__) if bound else cached
+    return Function(cached.__undertow_definition__, bound, cached.__undertow_programs__, origin) if bound else cached
 
 
 def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
@@ -71,7 +77,9 @@ def _derived(
     # Variables and arrays are keyed by id; the derived function holds them, so that no other object gets the same id.
     targets, structure = flatten_targets(variables)
     held = None if variables is None else (structure, tuple(map(id, targets)))
-    return _cached(function, (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped), make, what)
+    key = (keeps_value, numbers, bool(has_aux), bool(sparse_rows), held, skipped)
+    origin = value_and_grad if keeps_value else grad, (function, argnums, has_aux, variables, sparse_rows)
+    return _cached(function, key, make, what, origin)
 
 
 @boundary
@@ -175,4 +183,4 @@ def checkpoint(function: Callable[..., Any]) -> Function:
 
     This costs a second forward run of each call, and lowers peak memory.
     """
-    return _cached(function, "checkpoint", Checkpointed, "ut.checkpoint")
+    return _cached(function, "checkpoint", Checkpointed, "ut.checkpoint", (checkpoint, (function,)))

@@ -12,6 +12,7 @@ from undertow.api.options import settings
 from undertow.errors import UndertowError
 from undertow.frontend.interpret.calls import SPECIAL
 from undertow.frontend.interpret.drive import drive
+from undertow.frontend.syntax.calling import decorated
 from undertow.frontend.trace.definition import Definition
 from undertow.frontend.trace.tangents import (
     capture_jvp,
@@ -48,7 +49,7 @@ def jvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, A
             value: tuple[Any, Any] = current.give(drive(work))
             return value
     definition, bound = definition_of(f, len(primals), None)
-    is_kept = hasattr(f, "__undertow_definition__")
+    is_kept = decorated(f) is not None
     function = _function(definition) if is_kept else Function(definition)
     return apart(_run, function, len(bound), (*bound, *primals), tangents)
 
@@ -68,8 +69,8 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
     matched = match_tangents(definition, arguments, bound, tangents, definition.closure.span)
     whole = with_tangents(arguments, matched)
     capture = functools.partial(capture_jvp, definition, arguments, matched)
-    program = programs.find((arguments.structures, tuple(matched)), whole.types, definition.name, capture)
-    value, tangent = program.run(whole.leaves, settings())[0]
+    program, leaves = programs.find((arguments.key, tuple(matched)), whole, definition, capture)
+    value, tangent = program.run(leaves, settings())[0]
     return value, tangent
 
 

@@ -86,9 +86,11 @@ def load(path: str | os.PathLike[str]) -> LoadedFunction:
         fault.what = f"{os.fspath(path)} cannot be loaded: {fault.what}"
         fault.args = (fault.what,)
         raise
+    except UndertowError:  # some of ours are Python's too
+        raise
     except MemoryError as fault:
         raise LoadError(f"{os.fspath(path)} cannot be loaded: it does not fit in memory") from fault
-    except (UndertowError, OSError):
+    except OSError:
         raise
     except Exception as fault:
         raise InternalError(f"{os.fspath(path)} cannot be loaded: {type(fault).__name__}: {fault}") from fault

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow import engines
 from undertow.engines.contract import Engine, Options, bytes_of
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
@@ -27,10 +28,12 @@ from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import RunOptions, run_options
 from undertow.errors import UndertowError, brief
+from undertow.frontend.values.random import STREAM, Stream, folded
 from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
-DEFAULT_ENGINE = "waves"
+DEFAULT_ENGINE = engines.DEFAULT
+PYTHON = "python"  # no engine: the undecorated function runs, see `api/plain.py`
 _ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
@@ -45,11 +48,14 @@ class Settings:
     limits: Options = field(default_factory=Options)
     simplify: bool = True
     overflow: str = "wrap"  # what integers do: "wrap", or "error"
+    stream: Stream | None = None  # of `with ut.options(seed=...)`: each run draws the next seed from it
     # For calls that the core runs at once; None if they may not.
     quick: RunOptions | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        is_quick = self.simplify and not self.is_checked and self.find_engine().name == "waves"
+        is_quick = (
+            self.simplify and not self.is_checked and self.engine != PYTHON and self.find_engine().name == "waves"
+        )
         object.__setattr__(self, "quick", run_options(self.limits) if is_quick else None)
 
     @property
@@ -79,15 +85,16 @@ class Settings:
             changes["memory"] = bytes_of(memory)
         orders = {name: value for name in _ORDERS if (value := changes.get(name)) is not None}
         engine = changes.pop("engine", self.engine)
-        if not isinstance(engine, str) or (engine != "auto" and engine not in ENGINES):
-            raise UndertowError(f"unknown engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}")
+        if not isinstance(engine, str) or (engine not in ("auto", PYTHON) and engine not in ENGINES):
+            raise UndertowError(f"unknown engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}, {PYTHON}")
         is_simple = changes.pop("simplify", self.simplify)
         if not isinstance(is_simple, bool):
             raise UndertowError(f"simplify must be True or False, not {brief(is_simple)}")
         overflow = changes.pop("overflow", self.overflow)
         if overflow not in ("wrap", "error"):
             raise UndertowError(f"unknown overflow {brief(overflow)}", hint='write overflow="wrap" or overflow="error"')
-        chosen = Settings(engine, replace(self.limits, **changes), is_simple, overflow)
+        stream = None if "seed" in changes else self.stream
+        chosen = Settings(engine, replace(self.limits, **changes), is_simple, overflow, stream)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
@@ -98,14 +105,19 @@ class Settings:
 
     def find_engine(self) -> Engine:
         """The named engine; if none is named, the default, or the one that supports the requested order."""
-        if self.engine != "auto":
+        if self.engine not in ("auto", PYTHON):
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
         return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
 
-    def draw_seed(self) -> np.int64:
-        """The seed of a run: the given one, or a random one."""
+    def for_part(self, number: int) -> Settings:
+        """The settings of one of several runs that make up a map: each draws other random numbers."""
         seed = self.limits.seed
+        return self if seed is None or self.stream is not None else self.with_(seed=folded(seed, number))
+
+    def draw_seed(self) -> np.int64:
+        """The seed of a run: the next one of a stream, the given one, or a random one."""
+        seed = self.limits.seed if self.stream is None else self.stream.draw()
         return np.int64(secrets.randbits(63) if seed is None else seed)
 
 
@@ -133,6 +145,14 @@ def settings() -> Settings:
     return _SETTINGS.get() or _DEFAULTS
 
 
+def use(chosen: Settings) -> None:
+    """Make these the settings of the rest of this context."""
+    if chosen.limits.seed is not None and chosen.stream is None:
+        chosen = replace(chosen, stream=Stream(chosen.limits.seed))
+    _SETTINGS.set(chosen)
+    STREAM.set(chosen.stream)
+
+
 @boundary
 def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     """Run everything in the `with` block with these options. `f.run` and `f.map` take the same ones for one run.
@@ -141,10 +161,11 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     ...     pass
 
     engine          which engine runs: "waves", "reference", "demand" or "expand"; "auto" is "waves", or "reference"
-                    if there is a scheduler
+                    if there is a scheduler; "python" runs the undecorated function, for a debugger
     simplify        run the simplified graph; False runs it as it was captured
     overflow        what an integer does that does not fit its dtype: "wrap" around, or be an "error", which costs time
-    seed            of the program's random numbers, an integer; None draws a new one for each run
+    seed            of random numbers, an integer: each run in the block draws other ones, the same in each block with
+                    that seed; f.run(x, seed=0) draws the same each time. None: new ones in each run
     max_depth       how deep calls may nest; None for no limit
     memory          bytes that a run may use, as a number or as "512M" or "4G"; None for no limit. The default is a
                     quarter of what is free when Undertow is imported
@@ -154,6 +175,7 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     check_finite    make a float result with nan or inf an error
     trace           a file to write every event of the run to, as JSON lines; or a list to append them to
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does
+    progress        show how far a run of more than two seconds has come, in terminals and notebooks
     scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
     schedule_seed   of the random scheduler
     """
@@ -163,13 +185,13 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
-    before = _SETTINGS.get()
-    chosen = settings().with_(**changes)
+    before, stream = _SETTINGS.get(), STREAM.get()
     try:
-        _SETTINGS.set(chosen)  # inside the `try`: Ctrl-C may come right after it
+        use(settings().with_(**changes))  # inside the `try`: Ctrl-C may come right after it
         yield
     finally:
         _SETTINGS.set(before)
+        STREAM.set(stream)
 
 
 # What `help` and editors show: every option with its default, but for that of `memory`, which is the machine's.
@@ -177,5 +199,5 @@ options.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=... if name == "memory" else getattr(of, name))
     for of in (_DEFAULTS, _DEFAULTS.limits)
     for name in (f.name for f in fields(of) if f.init)
-    if name != "limits"
+    if name not in ("limits", "stream")
 ])  # fmt: skip

@@ -17,6 +17,7 @@ from undertow.engines.waves.direct import Direct, Quick
 from undertow.engines.waves.direct import direct as direct_plan
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.trace.library import Captured
+from undertow.frontend.trace.places import is_read_by_attributes
 from undertow.frontend.values import tree
 from undertow.types import dtype_of
 
@@ -29,14 +30,17 @@ def quick() -> Quick:
     return Quick(_parts, _MOST)
 
 
-def _parts(item: object) -> tuple[object, list[Any]] | None:
-    """The token and contents of a container that is neither a tuple, a list nor a dict; None if it is none."""
+def _parts(item: object) -> tuple[object, list[Any]] | type | None:
+    """The token and contents of a container that is neither a tuple, a list nor a dict.
+
+    The class of an object that counts by it; None for anything else.
+    """
     kind: Any = type(item)
     if (names := _names(kind)) is not None:
         return kind, [getattr(item, name) for name in names]
     if hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
         return item.__undertow_parts__()  # type: ignore[attr-defined, no-any-return]
-    return None
+    return kind if is_read_by_attributes(kind) else None
 
 
 @functools.lru_cache(1024)
@@ -58,7 +62,9 @@ def remember(known: Quick, args: tuple[Any, ...], arguments: Arguments, program:
         for n, d in zip(np.shape(leaf), type_.shape, strict=True):
             # Equal lengths (perhaps by name) must be equal again.
             sizes.append(n if isinstance(d, int) else ~groups.setdefault(n, len(groups)))
-    known.add(args, [DTYPE_NUMBERS[dtype_of(leaf.dtype).name] for leaf in arguments.leaves], sizes, program)
+    guards = program.captured.guards
+    dtypes = [DTYPE_NUMBERS[dtype_of(leaf.dtype).name] for leaf in arguments.leaves]
+    known.add(args, dtypes, sizes, program, guards)
 
 
 def direct(captured: Captured, plan: object) -> Direct | None:

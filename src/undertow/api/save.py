@@ -23,18 +23,19 @@ from undertow.api.manifest import Encoder, Json
 from undertow.errors import GraphError, SaveError
 from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
+from undertow.frontend.trace.places import by_class, is_guarded_by_class, static_objects
 from undertow.frontend.values import tree
 from undertow.ir import text
-from undertow.ir.graph import Array, Library
+from undertow.ir.graph import EMPTY, Array, Const, Library, Port
 from undertow.ops.op import CATALOGUE
 from undertow.ops.vet import vet
 from undertow.tracebacks import boundary
 from undertow.types import DType, Type, as_type, join
 
 FORMAT = 1
-_Signature = tuple[
-    tuple[tree.Structure, ...], tuple[bool, ...] | None, Program
-]  # structures of arguments, which are mapped, program
+# The structures of arguments, which of them are mapped, the program, and its library without hidden arguments.
+_Signature = tuple[tuple[tree.Structure, ...], tuple[bool, ...] | None, Program, Library]
+_NOTHING: tree.Token = ("static", tree.Identity(None))
 
 
 @boundary
@@ -57,14 +58,8 @@ def save(
         )
     for example in examples:
         _capture(function, example)
-    bound = function.__undertow_bound__
-    shapes = tuple(tree.flatten(value)[1] for value in bound)
-    signatures = [
-        (structures, mapped, program)
-        for (structures, mapped), program in function.__undertow_programs__.items()
-        if structures[: len(bound)] == shapes
-    ]
     name = function.__undertow_definition__.name
+    signatures = _signatures(function)
     if not signatures:
         raise SaveError(
             f"`{name}` has not been captured yet: there is nothing to save",
@@ -114,6 +109,52 @@ def _check(library: Library, name: str) -> None:
 # The manifest
 
 
+def _signatures(function: Function) -> list[_Signature]:
+    """What was captured and still holds. Hidden arguments become constants, of the values that they have now."""
+    bound = function.__undertow_bound__
+    flat = tuple(tree.flatten(value)[1] for value in bound)
+    objects, shapes = static_objects(flat), by_class(flat)
+    found: list[_Signature] = []
+    for (structures, mapped), program in function.__undertow_programs__.items():
+        if structures[: len(bound)] != shapes:
+            continue
+        if any(token[0] == "instance" for structure in structures[len(bound) :] for token in structure):
+            name = function.__undertow_definition__.name
+            raise SaveError(
+                f"`{name}` takes an object, which cannot be saved with a function",
+                hint="save a method of the object, as in ut.save(model.predict, path), or pass a dict or a dataclass",
+            )
+        inputs = program.leaves([], objects)
+        if inputs is not None:
+            library = program.captured.library
+            bare = tuple(map(_without_objects, structures[: len(bound)])) + structures[len(bound) :]
+            found.append((bare, mapped, program, _with_constants(library, inputs) if inputs else library))
+    return found
+
+
+def _without_objects(structure: tree.Structure) -> tree.Structure:
+    """Objects that a function is bound to have been read: there is nothing of them in the file."""
+    return tuple(_NOTHING if token[0] == "instance" else token for token in structure)
+
+
+def _with_constants(library: Library, values: Sequence[Any]) -> Library:
+    """A library whose main graph has constants in place of its hidden arguments."""
+    main = library.functions[library.main]
+    (phase,) = main.phases
+    has_seed = bool(phase.params) and main.nodes[phase.params[-1]].short_name == "seed"
+    first = len(phase.params) - len(values) - has_seed
+    hidden = phase.params[first : first + len(values)]
+    nodes = list(main.nodes)
+    for number, value in zip(hidden, values, strict=True):
+        constant = Const(np.array(value))
+        nodes[number] = replace(nodes[number], op="identity", inputs=(constant,), attrs=EMPTY, controls=(Port(0),))
+    params = tuple(number for number in phase.params if number not in hidden)
+    for index, number in enumerate(params):
+        nodes[number] = replace(nodes[number], attrs=nodes[number].attrs | {"index": index})
+    graph = replace(main, nodes=tuple(nodes), phases=(replace(phase, params=params),))
+    return replace(library, functions={**library.functions, library.main: graph})
+
+
 def _describe(
     function: Function, signatures: Sequence[_Signature], encoder: Encoder, spans: bool
 ) -> tuple[dict[str, Json], list[Library]]:
@@ -121,10 +162,10 @@ def _describe(
     definition = function.__undertow_definition__
     span = definition.closure.span
     rows: dict[str, tuple[Json, Library]] = {}
-    for structures, mapped, program in signatures:
+    for structures, mapped, program, library in signatures:
         row = _signature(definition, structures, mapped, program, encoder)
         # Sorted, and without duplicates, which two threads may have captured at the same time.
-        rows.setdefault(_dump([mapped is not None, row]), (row, program.captured.library))
+        rows.setdefault(_dump([mapped is not None, row]), (row, library))
     ordered = [rows[key] for key in sorted(rows)]
     manifest = {
         "format": FORMAT,
@@ -136,12 +177,19 @@ def _describe(
             _parameter(definition, parameter, encoder) for parameter in definition.closure.signature.parameters.values()
         ],
         "bound": [
-            encoder.value(value, f"what `{definition.name}` is bound to") for value in function.__undertow_bound__
+            encoder.value(_bare(value), f"what `{definition.name}` is bound to")
+            for value in function.__undertow_bound__
         ],
         "signatures": [row for row, _ in ordered],
         "classes": encoder.class_table(),
     }
     return manifest, [library for _, library in ordered]
+
+
+def _bare(value: Any) -> Any:
+    """A bound value with None in place of the objects in it."""
+    leaves, structure = tree.flatten(value)
+    return tree.unflatten(structure, leaves, static=lambda held: None if is_guarded_by_class(held) else held)
 
 
 def _parameter(definition: Definition, parameter: inspect.Parameter, encoder: Encoder) -> Json:

@@ -1,48 +1,62 @@
 """The command line: `undertow demo | run | graph | data | train | predict | doctor`.
 
 Results go to stdout, everything else to stderr. Exit codes: 0, 1 if the program failed, 2 for wrong usage.
+Only the command that is run is loaded: most of them need all of Undertow, and their help needs nothing of it.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import functools
 import importlib
-import importlib.metadata
-import importlib.util
-import inspect
-import json
-import os
-import platform
-import shutil
 import sys
-import traceback
-from dataclasses import replace
-from enum import Enum
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
 from typing import Annotated, Any
 
-import numpy as np
 import typer
+from typer.core import TyperGroup
 
 import undertow as ut
-from undertow.api.function import GraphView
-from undertow.api.options import DEFAULT_ENGINE, ENGINES, settings
-from undertow.cli.console import check_options, make_console, table, telling_errors
-from undertow.cli.data import app as data_app
-from undertow.cli.predict import predict
-from undertow.cli.train import train
-from undertow.engines.contract import rows_of
-from undertow.errors import UndertowError
-from undertow.frontend.values import tree
-from undertow.ir.graph import Node
-from undertow.ir.trace import show_tag
-from undertow.passes.pipeline import library_steps
-from undertow.passes.report import size
+
+# Name, file of this folder, the first paragraph of the help. In the order of the help.
+COMMANDS = (
+    ("train", "train", "Train a model on trees: a checkpoint, a log, a learning curve and a report are written to a folder."),  # noqa: E501
+    ("predict", "predict", "Colour trees with the labels that a trained model gives their nodes."),
+    ("demo", "programs", "See recursion run in a static graph: a short tour."),
+    ("run", "programs", "Run a function and print its result."),
+    ("graph", "programs", "Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."),  # noqa: E501
+    ("doctor", "doctor", "Show the installation: versions, machine, engines and optional packages."),
+    ("data", "data", "Inspect, convert and generate files of trees."),
+)  # fmt: skip
+# Arguments such as -3 are numbers; `programs` reports options that do not exist.
+_NUMBERS = {"ignore_unknown_options": True}
+_SETTINGS = {"run": _NUMBERS, "graph": _NUMBERS}
+
+
+def loaded(name: str) -> Any:
+    """A command, from its file: a function, or commands of its own."""
+    file = {command: file for command, file, _ in COMMANDS}[name]
+    module = importlib.import_module(f"undertow.cli.{file}")
+    return module.app if hasattr(module, "app") else getattr(module, name)
+
+
+class Commands(TyperGroup):
+    """The commands. The help lists them as the table does; one that is run is loaded."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is None or command is None:
+            return name, command, rest
+        found = loaded(name)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            alone.command(name, context_settings=_SETTINGS.get(name, {}))(found)
+            found = alone
+        command = typer.main.get_command(found)
+        command.name = name
+        return name, command, rest
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Recursive functions in static dataflow graphs.",
     no_args_is_help=True,
     add_completion=False,
@@ -50,25 +64,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.add_typer(data_app, name="data")
-app.command()(train)
-app.command()(predict)
 
-# Arguments such as -3 are numbers; `_literal` reports options that do not exist.
-_NUMBERS = {"ignore_unknown_options": True}
+def _stand_in(summary: str) -> Callable[[], None]:
+    def command() -> None: ...
 
-Target = Annotated[str, typer.Argument(metavar="FILE:FUNCTION", help="A .py file or module, and a function in it.")]
-Values = Annotated[
-    list[str] | None, typer.Argument(metavar="ARGS", help="The function's arguments, as Python literals or JSON.")
-]
+    command.__doc__ = summary
+    return command
 
 
-class Format(str, Enum):
-    """What `undertow graph` writes."""
-
-    text = "text"
-    svg = "svg"
-    dot = "dot"
+for _name, _, _summary in COMMANDS:
+    app.command(_name)(_stand_in(_summary))
 
 
 def main() -> None:
@@ -92,257 +97,3 @@ def _undertow(
     ] = False,
 ) -> None:
     """Recursive functions in static dataflow graphs."""
-
-
-@app.command()
-def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
-    lesson: Annotated[int, typer.Option(help="Number of trees for the final training step; 0 skips it.")] = 3000,
-) -> None:
-    """See recursion run in a static graph: a short tour."""
-    from undertow.cli.demo import show  # it captures its programs when imported
-
-    with telling_errors():
-        show(make_console(), output, lesson)
-
-
-@app.command(context_settings=_NUMBERS)
-def run(
-    context: typer.Context,
-    target: Target,
-    values: Values = None,
-    engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
-    scheduler: Annotated[str | None, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = None,
-    schedule_seed: Annotated[int | None, typer.Option(help="Seed of the random scheduler.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the program's random numbers.")] = None,
-    max_depth: Annotated[int | None, typer.Option(help="Maximum depth of nested calls.")] = None,
-    frames: Annotated[int | None, typer.Option(help="Maximum number of live frames.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Maximum bytes in frames, e.g. 500K, 64M or 1.5G.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Maximum run time in seconds.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write every event of the run to this JSONL file.")] = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run.")] = False,
-) -> None:
-    """Run a function and print its result."""
-    arguments = [_literal(value) for value in values or []]
-    options = {name: value for name, value in context.params.items() if name not in ("target", "values", "stats")}
-    if memory is None:
-        del options["memory"]  # None would be no limit
-    check_options(options)
-    with telling_errors():
-        result, counted = _find(target).run(*arguments, stats=True, **options)
-        typer.echo(_show(result))
-        if stats:
-            *rows, seconds = rows_of(counted)
-            steps = ", ".join(f"{name} {took:.3f}" for name, took in counted.step_seconds.items())
-            tag = ("deepest tag", show_tag(counted.deepest_tag))
-            make_console().print(table([*rows, tag, seconds, *[("of these", steps)] * bool(steps)]))
-        if trace is not None:
-            typer.echo(f"Wrote {trace}", err=True)
-
-
-@app.command(context_settings=_NUMBERS)
-def graph(
-    target: Target,
-    values: Values = None,
-    format: Annotated[
-        Format | None, typer.Option(help="By default that of the output's suffix: .svg, .dot, .gv or .txt.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print the plan that the engine executes.")] = False,
-    passes: Annotated[bool, typer.Option("--passes", help="Print what each pass does.")] = False,
-) -> None:
-    """Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."""
-    arguments = [_literal(value) for value in values or []]
-    format = format or _format_of(output)
-    with telling_errors():
-        function = _find(target)
-        arguments = arguments or _zeros(function)
-        if (plan or passes) and format is not Format.text:
-            raise _usage(
-                "a plan has only a text form" if plan else "passes have only a text form",
-                "--plan" if plan else "--passes",
-            )
-        view = _from_here(function.graph(*arguments))
-        if passes:
-            chosen = settings()
-            is_hoisted = chosen.find_engine().takes_hoisted and chosen.simplify
-            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify, chosen.is_checked)
-            text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
-        elif plan:
-            text = str(function.plan(*arguments)).rstrip("\n")
-        else:
-            text = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
-        if output is None:
-            typer.echo(text)
-        else:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text(text + "\n", encoding="utf-8")
-            typer.echo(f"Wrote {output}" if plan or passes else f"Wrote {output}: {len(view)} nodes", err=True)
-
-
-@app.command()
-def doctor() -> None:
-    """Show the installation: versions, machine, engines and optional packages."""
-    make_console().print(table(_findings()))
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Shared by the commands
-
-
-def _usage(message: str, name: str = "") -> typer.BadParameter:
-    return typer.BadParameter(message, param_hint=f"'{name}'" if name else None)
-
-
-def _literal(text: str) -> Any:
-    """An argument as a Python literal, or else as JSON."""
-    with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-        return ast.literal_eval(text)
-    with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(text)
-    if text.startswith("-"):
-        raise _usage(f"unknown option {text.split('=')[0]}; --help lists the options")
-    raise _usage(f"{text} is neither a Python literal nor JSON; a string needs its own quotes", "ARGS")
-
-
-def _find(target: str) -> ut.Function:
-    """The function that FILE:FUNCTION names."""
-    place, colon, name = target.rpartition(":")
-    if not (place and colon and name):
-        raise _usage(f"{target} is not a function; write file.py:function", "FILE:FUNCTION")
-    module = _load(place)
-    try:
-        function: Any = functools.reduce(getattr, name.split("."), module)
-    except AttributeError:
-        there = sorted(key for key, value in vars(module).items() if isinstance(value, ut.Function))
-        hint = f"it has {', '.join(there)}" if there else "no function there is decorated with @ut.function"
-        raise _usage(f"there is no {name} in {place}; {hint}", "FILE:FUNCTION") from None
-    if not isinstance(function, ut.Function):
-        raise _usage(f"{name} in {place} is not decorated with @ut.function", "FILE:FUNCTION")
-    return function
-
-
-def _load(place: str) -> ModuleType:
-    """A module, by path or by name. What it prints goes to stderr; if it fails, its own traceback is shown."""
-    path = Path(place)
-    is_path = path.suffix == ".py" or path.exists()
-    if is_path and not path.is_file():
-        raise _usage(f"file {place} not found", "FILE:FUNCTION")
-    sys.path.insert(0, str(path.resolve().parent) if is_path else os.getcwd())
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            return _load_file(path) if is_path else importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if not is_path and error.name is not None and (place + ".").startswith(error.name + "."):
-            raise _usage(f"module {place} not found; a file name ends in .py", "FILE:FUNCTION") from None
-        _show_theirs(error)
-    except Exception as error:
-        _show_theirs(error)
-    raise typer.Exit(1)
-
-
-def _load_file(path: Path) -> ModuleType:
-    name = path.stem if path.stem not in sys.modules else f"{path.stem} as a file"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise _usage(f"{path} is not a Python file", "FILE:FUNCTION")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _show_theirs(error: Exception) -> None:
-    """Print the user's traceback, without our frames and those of the import system."""
-    at = error.__traceback__
-    while at is not None and (at.tb_frame.f_code.co_filename == __file__ or "importlib" in str(at.tb_frame.f_code)):
-        at = at.tb_next
-    if isinstance(error, UndertowError):
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
-    else:
-        traceback.print_exception(type(error), error, at)
-
-
-_SUFFIXES = {"": Format.text, ".txt": Format.text, ".svg": Format.svg, ".dot": Format.dot, ".gv": Format.dot}
-
-
-def _format_of(output: Path | None) -> Format:
-    """The format that the suffix of a file stands for."""
-    suffix = "" if output is None else output.suffix.lower()
-    if suffix not in _SUFFIXES:
-        known = ", ".join(filter(None, _SUFFIXES))
-        raise _usage(f"{output} has an unknown suffix; use one of {known}, or choose a --format", "--output")
-    return _SUFFIXES[suffix]
-
-
-def _from_here(view: GraphView) -> GraphView:
-    """The same graph with file names relative to the working directory, as in compiler output."""
-    here = os.getcwd() + os.sep
-
-    def shorten(node: Node) -> Node:
-        if node.span is None or not node.span.file.startswith(here):
-            return node
-        return replace(node, span=replace(node.span, file=node.span.file[len(here) :]))
-
-    return GraphView(replace(view.static, nodes=tuple(map(shorten, view.static.nodes))), view.library)
-
-
-def _zeros(function: ut.Function) -> list[Any]:
-    """A value of its annotated type for each parameter without a default; only types matter to a graph."""
-    definition = function.__undertow_definition__
-    values: list[Any] = []
-    for name, parameter in list(definition.closure.signature.parameters.items())[len(function.__undertow_bound__) :]:
-        if parameter.default is not inspect.Parameter.empty or parameter.kind != parameter.POSITIONAL_OR_KEYWORD:
-            continue
-        note = definition.note(name)
-        if note is None:
-            raise _usage(f"{name} has no complete type annotation: pass the arguments", "ARGS")
-        leaves = [np.zeros([d if isinstance(d, int) else 1 for d in t.shape], t.dtype.numpy)[()] for t in note.types]
-        values.append(tree.unflatten(note.structure, leaves))
-    return values
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Output
-
-
-def _show(result: Any) -> str:
-    """A result as Python would write it, NumPy's scalars as plain numbers."""
-    leaves, structure = tree.flatten(result)
-    if structure == (tree.LEAF,):
-        return str(result)
-    plain = [leaf.item() if isinstance(leaf, np.generic) else leaf for leaf in leaves]
-    return str(tree.unflatten(structure, plain))
-
-
-def _findings() -> list[tuple[str, str]]:
-    """The rows of `doctor`."""
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
-    return [
-        ("Python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"),
-        ("undertow", ut.__version__),
-        *((name, _installed(name)) for name in ("numpy", "igraph", "rich", "typer")),
-        ("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())),
-        ("memory", _memory()),
-        ("engines", ", ".join(f"{name} (auto)" if name == DEFAULT_ENGINE else name for name in ENGINES)),
-        ("", ""),
-        *((f"{name} (extra)", _installed(name)) for name in ("torch", "tensorflow", "jax", "ray", "llvmlite")),
-        ("dot (Graphviz)", shutil.which("dot") or "not found"),
-        ("C++ compiler", (compiler and shutil.which(compiler)) or "not found"),
-    ]
-
-
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _memory() -> str:
-    try:
-        page = os.sysconf("SC_PAGE_SIZE")
-        total, free = (os.sysconf(name) * page / 2**30 for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"))
-    except (ValueError, OSError, AttributeError):
-        return "not known"
-    return f"{total:.1f} GiB, {free:.1f} GiB free"

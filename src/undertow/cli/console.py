@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from undertow.api.options import settings
 from undertow.errors import UndertowError
 
 
@@ -34,6 +33,8 @@ def telling_errors() -> Iterator[None]:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Wrong options of a run are wrong usage of the command."""
+    from undertow.api.options import settings  # not every command needs the engines
+
     try:
         settings().with_(**options)
     except UndertowError as error:

@@ -18,7 +18,12 @@ from undertow.data import Forest
 from undertow.data.files import FORMATS, WRITERS, check_file, format_of
 from undertow.data.nested import name_of
 
-app = typer.Typer(help="Inspect, convert and generate files of trees.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect, convert and generate files of trees.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 Input = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trees.")]
 From = Annotated[

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from undertow.data.checks import check_whole
 from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
+from undertow.tracebacks import boundary
 
 # Words with their sentiment, -2 to 2, by part of speech.
 _WORDS: dict[str, dict[str, int]] = {
@@ -46,6 +47,7 @@ _RULES: dict[str, tuple[tuple[int, tuple[str, ...], str], ...]] = {
 _DEEPEST = 12  # below this depth, phrases are as short as they can be
 
 
+@boundary
 def sentiment(trees: int = 1000, seed: int = 0, max_depth: int = _DEEPEST) -> Forest:
     """Sentences about films as binary trees, with labels from 0 (very negative) to 4 (very positive) at every node.
 

@@ -21,10 +21,12 @@ import numpy.typing as npt
 
 from undertow.data.checks import check_whole
 from undertow.errors import DataError, brief
+from undertow.tracebacks import guarded
 
 UNKNOWN = "<unk>"
 
 
+@guarded
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
     """Words, numbered from 0. One of them may represent all unknown words."""

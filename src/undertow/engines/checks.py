@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.engines.contract import Options, Result
+from undertow.engines.contract import MAX_DEPTH, Options, Result
 from undertow.errors import (
     Call,
     Calls,
@@ -73,7 +73,7 @@ def conform(value: Value, dtype: DType, rank: int) -> Value:
 def check_finite(value: Value, op: str) -> None:
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         what = "nan" if np.isnan(value).any() else "inf"
-        raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it")
+        raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it", kind=FloatingPointError)
 
 
 def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
@@ -87,6 +87,7 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
         raise Fault(
             f"the results of a map have different shapes: {', '.join(map(str, sorted(shapes)))}",
             hint="pad them to one shape",
+            kind=ValueError,
         )
     return np.array(values, type_.dtype.numpy)
 
@@ -94,6 +95,10 @@ def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
 # --------------------------------------------------------------------------------------------------------------
 # Reasons to stop a run, by their names in the core: error class, message, hint
 
+_ASK = (
+    "is a base case ever reached? If calls are meant to nest so deep, say how deep: f.run(..., max_depth=20_000_000), "
+    "or None for any depth"
+)
 STOPS: dict[str, tuple[type[RunError], str, str]] = {
     "unequal_lanes": (
         Fault,
@@ -115,6 +120,16 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
         "calls nest deeper than max_depth={options.max_depth}",
         "make sure that every path reaches a base case, or raise `max_depth`",
     ),
+    "unasked_depth": (
+        RecursionLimit,
+        "calls nest more than {options.max_depth:,} deep",
+        _ASK,
+    ),
+    "unasked_bytes": (
+        RecursionLimit,
+        "calls nest {1:,} deep, and take {0:,} bytes so far",
+        _ASK,
+    ),
     "memory": (
         FrameLimit,
         "frames and the arrays in them take {0:,} bytes, more than memory={options.memory:,}",
@@ -127,8 +142,11 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
 
 def stopped(why: str, options: Options, *numbers: int) -> RunError:
     """The error to raise for a reason in `STOPS`."""
+    if why == "depth" and options.max_depth == MAX_DEPTH:
+        why = "unasked_bytes" if numbers and numbers[0] else "unasked_depth"
     error, message, hint = STOPS[why]
-    return error(message.format(*numbers, options=options), hint=hint)
+    what = message.format(*numbers, options=options)
+    return Fault(what, hint=hint, kind=ValueError) if error is Fault else error(what, hint=hint)
 
 
 # --------------------------------------------------------------------------------------------------------------

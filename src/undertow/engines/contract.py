@@ -18,6 +18,7 @@ from undertow.errors import UndertowError, brief
 from undertow.ir.graph import Array, StaticGraph
 from undertow.ir.trace import Event, Tag
 
+MAX_DEPTH = 2_000_000  # of calls, unless more is asked for: the core knows it too (core/include/undertow/run.h)
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
 State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
@@ -73,7 +74,8 @@ def bytes_of(text: str) -> int:
 
 _MOST = 2**62  # what the core counts up to
 _RANGES = {
-    **{name: _Range(0, _MOST, f"leave {name} out for no limit") for name in ("frames", "max_depth", "memory")},
+    **{name: _Range(0, _MOST, f"leave {name} out for no limit") for name in ("frames", "memory")},
+    "max_depth": _Range(0, _MOST, "write max_depth=None for no limit"),
     "timeout": _Range(0, 10**9, "leave timeout out for no limit", float),
     "threads": _Range(1, 1024, "leave threads out to use every core"),
     "seed": _Range(-(2**63), 2**63 - 1, "a seed is an integer of 64 bits: two seeds never give the same numbers"),
@@ -99,13 +101,14 @@ class Options:
     schedule_seed: int | None = None  # of the random scheduler
     seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
-    max_depth: int | None = None  # of nested calls; loops and maps add none
+    max_depth: int | None = 2_000_000  # of nested calls; loops and maps add none; None: any depth
     memory: int | None = None  # maximum bytes in frames and their arrays; of `ut.options` also "512M" or "4G"
     timeout: float | None = None  # seconds
     threads: int | None = None  # maximum number of threads; None: one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
+    progress: bool = True  # show how far a run of more than two seconds has come, in terminals and notebooks
 
     def seconds_left(self) -> float:
         """How long a run may take that begins now."""
@@ -120,7 +123,7 @@ class Options:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, allowed.checked(name, value))
-        for name in ("check_finite", "timed"):
+        for name in ("check_finite", "timed", "progress"):
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
             object.__setattr__(self, name, bool(chosen))
@@ -182,6 +185,27 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
         ("seconds", f"{stats.seconds:.3f}"),
     ]
     return [row for row in rows if row[0] != "waves" or stats.waves]
+
+
+def sum_stats(parts: Sequence[Stats]) -> Stats:
+    """The counts of several runs together: sums, and the largest of what is counted at one time."""
+    total = Stats(parts[0].engine if parts else "")
+    for part in parts:
+        total.firings += part.firings
+        total.dead_firings += part.dead_firings
+        total.activations += part.activations
+        total.mean_width = (total.mean_width * total.waves + part.mean_width * part.waves) / max(
+            total.waves + part.waves, 1
+        )
+        total.waves += part.waves
+        total.seconds += part.seconds
+        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth"):
+            setattr(total, name, max(getattr(total, name), getattr(part, name)))
+        for name, count in part.per_node.items():
+            total.per_node[name] = total.per_node.get(name, 0) + count
+        for name, seconds in part.step_seconds.items():
+            total.step_seconds[name] = total.step_seconds.get(name, 0.0) + seconds
+    return total
 
 
 class LateStats(Stats):

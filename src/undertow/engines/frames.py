@@ -9,7 +9,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from undertow.engines import checks
+from undertow.engines import checks, progress
 from undertow.engines.checks import Value
 from undertow.engines.contract import Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
@@ -144,7 +144,10 @@ class PythonRun(Generic[F]):
             len(graph.nodes) + 1
         )  # live firings by node; the last element counts steps that are not firings
         self.dead = 0
-        self.deadline = time.perf_counter() + options.seconds_left()
+        self.began = time.perf_counter()
+        self.deadline = self.began + options.seconds_left()
+        self.shows = options.progress
+        self.alarm = min(self.deadline, self.began + progress.FIRST) if self.shows else self.deadline
         self.started = 0
         self.activations = 0
         self.peak_frames = 0
@@ -154,6 +157,14 @@ class PythonRun(Generic[F]):
         self.most_frames = float("inf") if options.frames is None else options.frames
         self.most_bytes = float("inf") if options.memory is None else options.memory
         self.most_depth = float("inf") if options.max_depth is None else options.max_depth
+
+    def look(self) -> float:
+        """Raise an error after the timeout, else show how far the run has come; returns when to look again."""
+        now = time.perf_counter()
+        if now > self.deadline:
+            raise checks.stopped("timeout", self.options)
+        self.shows = progress.show(now - self.began, self.activations, 0, self.deepest.depth, self.bytes)
+        return min(self.deadline, now + progress.BETWEEN) if self.shows else self.deadline
 
     def begin(self, frame: F, live: int, is_call: bool, region: int, cost: int) -> None:
         """Start a frame, if the limits allow it; `live` counts it among the live ones."""
@@ -231,9 +242,10 @@ class PythonRun(Generic[F]):
     def fail(self, error: Exception, number: int, frame: F) -> NoReturn:
         """Raise an error of a node as the right class, with its source line and the calls that led there."""
         node, cause = self.graph.nodes[number], error
-        if isinstance(error, OSError):
+        is_ours = isinstance(error, RunError)  # some of ours are Python's too
+        if isinstance(error, OSError) and not is_ours:
             raise error  # writing the trace, or the program's prints, failed: neither our fault nor the program's
-        if isinstance(error, MemoryError):
+        if isinstance(error, MemoryError) and not is_ours:
             error = checks.stopped("out_of_memory", self.options)
         if isinstance(error, RunError):
             error.span, error.calls = node.span, checks.calls_of(self.graph, frame.tag())
@@ -293,6 +305,7 @@ class PythonPlan:
                 with np.errstate(all="ignore"):
                     run.execute(drain)
             finally:
+                progress.end()
                 recording.firings = sum(run.fired[:-1])
         if state is not None:
             state.update(run.state)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow import _core
-from undertow.engines import checks
+from undertow.engines import checks, progress
 from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
@@ -122,6 +122,7 @@ class Host:
 
     def apply(self, number: int, values: list[Any]) -> list[Any]:
         self.node = number
+        progress.hide()  # it may print
         node = self.graph.nodes[number]
         row = CATALOGUE[node.op]
         plain = [checks.as_plain(value) for value in values]
@@ -171,12 +172,12 @@ class NativePlan:
             fetched, counted = self.call(values, host, where, options)
         except _core.Stopped as stopped:
             raise error_of(self.graph, stopped, options) from None
-        except ValueError:
-            checks.check_inputs(self.graph, inputs)  # raises a better error if an input is wrong
-            raise
         except RunError as error:  # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, where[0])
+            raise
+        except ValueError:
+            checks.check_inputs(self.graph, inputs)  # raises a better error if an input is wrong
             raise
         seconds = time.perf_counter() - began
         if state is not None:
@@ -195,14 +196,15 @@ class NativePlan:
         return [np.asarray(value, order="C") for value in inputs]
 
 
-def limits_of(options: Options) -> tuple[int, int, int, float, bool]:
-    """The limits in the core's order: frames, depth, memory, seconds; and whether floats must be finite."""
+def limits_of(options: Options) -> tuple[int, int, int, float, bool, bool]:
+    """In the core's order: frames, depth, memory, seconds; must floats be finite? Is progress shown?"""
     return (
         NO_LIMIT if options.frames is None else options.frames,
         NO_LIMIT if options.max_depth is None else options.max_depth,
         NO_LIMIT if options.memory is None else options.memory,
         options.seconds_left(),
         bool(options.check_finite),
+        options.progress,
     )
 
 
@@ -215,6 +217,11 @@ def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: 
         return tuple(counted.deepest) if name == "deepest_tag" else getattr(counted, name)
 
     return LateStats.make(fill, engine=engine, dead_firings=0, seconds=seconds)
+
+
+def depth_of(tag: npt.NDArray[np.int64]) -> int:
+    """The calls of a tag: labels without an index."""
+    return int((np.asarray(tag).reshape(-1, 2)[:, 1] < 0).sum())
 
 
 def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseException:
@@ -237,7 +244,7 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
             return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in checks.STOPS:
             return InternalError(f"the core stopped: {kind}", span)
-        error = checks.stopped(kind, options, a, b)
+        error = checks.stopped(kind, options, a, depth_of(tag) if kind == "depth" else b)
     except RunError as raised:
         error = raised
     error.span = error.span or span

@@ -20,9 +20,10 @@ hint: raise `memory`, or make the program smaller: a derivative of lower order, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from undertow.errors import FrameLimit, Timeout
@@ -123,10 +124,16 @@ def paced(items: Iterable[Item]) -> Iterable[Item]:
             _unseen = 0
             check()
         return items
-    return _looking(items)
+    return chain.from_iterable(_batches(items)) if isinstance(items, Sequence) else _looking(items)
 
 
 _unseen = 0  # items since the last look; of all threads, and if they disagree, a look comes a little late
+
+
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for at in range(0, len(items), _BATCH):
+        check()
+        yield items[at : at + _BATCH]
 
 
 def _looking(items: Iterable[Item]) -> Iterator[Item]:

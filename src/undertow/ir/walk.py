@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from undertow.ir.budget import check, paced
-from undertow.ir.graph import FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
+from undertow.ir.graph import EMPTY, FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, INWARD, READS, SOURCES, STARTS
 
 _BATCH = 1024  # items between looks at the clock
@@ -248,6 +248,8 @@ def node_phases(graph: Graph) -> list[int]:
     phase below v. Values from other frames do not count: a Return waits for what its start token waits for.
     """
     is_static = isinstance(graph, StaticGraph)
+    if not any("phase" in node.attrs for node in graph.nodes if node.attrs is not EMPTY):
+        return [0] * len(graph.nodes)
     phases = [phase_of(node) if node.op in SOURCES else 0 for node in graph.nodes]
     if not is_static and not any(phases):
         return phases

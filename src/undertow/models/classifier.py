@@ -73,7 +73,7 @@ def drop(x, width, rate):
     """Inverted dropout. Which elements are dropped depends on the tag and the run's seed."""
     if rate == 0:
         return x
-    is_kept = ut.random.uniform((width,), dtype=ut.f32) >= rate
+    is_kept = ut.random.uniform(size=(width,), dtype=ut.f32) >= rate
     return ut.where(is_kept, x / (1 - rate), ut.zeros_like(x))
 
 

@@ -20,14 +20,14 @@ from undertow.models.ranges import check_ranges
 def choose(logits, sampled):
     """The number of the likeliest word, or of a sampled one."""
     if sampled:  # the Gumbel-max trick: the argmax of noisy logits is a sample of their softmax
-        noise = ut.random.uniform(ut.shape(logits), dtype=ut.f32)
+        noise = ut.random.uniform(size=ut.shape(logits), dtype=ut.f32)
         logits = logits - ut.log(1e-20 - ut.log(noise + 1e-20))
     return ut.astype(ut.argmax(logits), ut.i32)
 
 
 def decide(more, sampled):
     """Yes or no, from the logit of yes: the likelier, or sampled."""
-    return ut.random.uniform((), dtype=ut.f32) < ut.sigmoid(more) if sampled else more > 0
+    return ut.random.uniform(dtype=ut.f32) < ut.sigmoid(more) if sampled else more > 0
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from undertow.ops.gradient import NO_GRADIENT, Slope, single
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import ELEMENTS, FLOATS, INTEGERS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
 from undertow.ops.term import Term, apply, cast, equal, where
-from undertow.types import DTYPES, DType, Type
+from undertow.types import DTYPES, DType, Type, i64
 
 
 def _has_zero(y: Any) -> bool:
@@ -31,13 +31,13 @@ def _has_zero(y: Any) -> bool:
 
 def _floor_divide(x: Any, y: Any) -> Any:
     if y.dtype.kind == "i" and _has_zero(y):
-        raise Fault("integer division by zero", hint="test the divisor first, or divide floats")
+        raise Fault("integer division by zero", hint="test the divisor first, or divide floats", kind=ZeroDivisionError)
     return x // y
 
 
 def _remainder(x: Any, y: Any) -> Any:
     if y.dtype.kind == "i" and _has_zero(y):
-        raise Fault("integer remainder by zero", hint="test the divisor first, or use floats")
+        raise Fault("integer remainder by zero", hint="test the divisor first, or use floats", kind=ZeroDivisionError)
     return x % y
 
 
@@ -46,6 +46,7 @@ def _power(x: Any, y: Any) -> Any:
         raise Fault(
             "an integer cannot be raised to a negative integer power",
             hint="make the base a float: ut.astype(x, ut.f64)",
+            kind=ValueError,
         )
     return x**y
 
@@ -70,6 +71,25 @@ def _maximum(x: Any, y: Any) -> Any:
     return with_zeros(out, (x == 0) & (y == 0), lambda: x + y) if out.dtype.kind == "f" else out
 
 
+def _to_integer(x: Any, again: Any) -> Any:
+    if np.isnan(again).any():
+        raise Fault("nan cannot be converted to an integer", hint="test it first: math.isnan(x)", kind=ValueError)
+    if not ((again >= -(2.0**63)) & (again < 2.0**63)).all():
+        raise Fault(
+            "a float is too large for an integer of 64 bits",
+            hint="use ut.floor, ut.ceil or ut.trunc, which give floats",
+            kind=OverflowError,
+        )
+    return _whole(x, np.dtype(np.int64))
+
+
+_python_round = np.frompyfunc(lambda x, digits: round(float(x), int(digits)), 2, 1)
+
+
+def _round_decimal(x: Any, digits: Any) -> Any:
+    return scalar(np.asarray(_python_round(x, np.where(digits <= 400, np.maximum(digits, -400), 400)), x.dtype))
+
+
 _math_erf = np.frompyfunc(math.erf, 1, 1)
 
 
@@ -85,13 +105,15 @@ def _cast_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 def _cast(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     x = values[0]
     to = DTYPES[attrs.text("dtype")].numpy
-    if x.dtype.kind == "f" and to.kind == "i":
-        # C leaves this open where the number does not fit; we saturate, and nan becomes 0.
-        limits = np.iinfo(to)  # type: ignore[type-var]
-        above, below = x >= -float(limits.min), x < float(limits.min)
-        whole = np.where(above | below | np.isnan(x), 0, x).astype(to)
-        return (scalar(np.where(above, limits.max, np.where(below, limits.min, whole)).astype(to)),)
-    return (x.astype(to),)
+    return (_whole(x, to) if x.dtype.kind == "f" and to.kind == "i" else x.astype(to),)
+
+
+def _whole(x: Any, to: np.dtype[Any]) -> Any:
+    """Floats as integers. C leaves open what becomes of those that do not fit; we saturate, and nan becomes 0."""
+    limits = np.iinfo(to)
+    above, below = x >= -float(limits.min), x < float(limits.min)
+    whole = np.where(above | below | np.isnan(x), 0, x).astype(to)
+    return scalar(np.where(above, limits.max, np.where(below, limits.min, whole)).astype(to))
 
 
 def _cast_float(x: Term, dtype: DType) -> Term | None:
@@ -172,8 +194,8 @@ ROWS: tuple[Op, ...] = (
         (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
     ),
     binary(
-        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds', NO_GRADIENT,
-        faults=by_negative, takes=None,
+        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds',
+        NO_GRADIENT, faults=by_negative, takes=None,
     ),
     binary(
         "atan2", np.arctan2, FLOATS, "the angle of the point (x, y); operands: y, x",
@@ -206,6 +228,14 @@ ROWS: tuple[Op, ...] = (
     _float(
         "round", "the nearest whole number; halves go to the even one", None, np.rint,
         also="np.rint __round__ tf.round", takes=None,
+    ),
+    binary(
+        "round_decimal", _round_decimal, FLOATS, "x with y decimals, rounded as Python's round does",
+        (None, None), takes=None,
+    ),
+    binary(
+        "to_integer", _to_integer, FLOATS, "x as i64; nan and what does not fit is a fault; operands: x, x",
+        (None, None), i64, faults=True, takes=None,
     ),
     _float(
         "sqrt", "the square root", lambda v, x, z: v * (0.5 / z),

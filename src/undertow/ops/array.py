@@ -78,6 +78,7 @@ def _reshape(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         raise Fault(
             f"an array of shape {show_shape(x.shape)} cannot be reshaped to {show_shape(shape)}",
             hint="the number of elements must stay the same",
+            kind=ValueError,
         ) from None
 
 
@@ -104,7 +105,9 @@ def _broadcast_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     try:
         return (scalar(np.broadcast_to(x, shape)),)
     except ValueError:
-        raise Fault(f"shape {show_shape(x.shape)} cannot be broadcast to {show_shape(shape)}") from None
+        raise Fault(
+            f"shape {show_shape(x.shape)} cannot be broadcast to {show_shape(shape)}", kind=ValueError
+        ) from None
 
 
 def _sum_to_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -122,7 +125,7 @@ def _sum_to(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     front = x.ndim - len(shape)
     lengths = x.shape[front:]
     if any(n not in (1, m) for n, m in zip(shape, lengths, strict=True)):
-        raise Fault(f"shape {show_shape(x.shape)} cannot be summed to {show_shape(shape)}")
+        raise Fault(f"shape {show_shape(x.shape)} cannot be summed to {show_shape(shape)}", kind=ValueError)
     stretched = (front + axis for axis, (n, m) in enumerate(zip(shape, lengths, strict=True)) if n != m)
     return (scalar(np.sum(x, axis=(*range(front), *stretched), dtype=x.dtype, keepdims=True).reshape(shape)),)
 
@@ -162,7 +165,9 @@ def _squeeze(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     try:
         return (scalar(np.squeeze(values[0], attrs.integers("axes"))),)
     except ValueError:
-        raise Fault(f"a squeezed axis of shape {show_shape(values[0].shape)} does not have length 1") from None
+        raise Fault(
+            f"a squeezed axis of shape {show_shape(values[0].shape)} does not have length 1", kind=ValueError
+        ) from None
 
 
 def _flip_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

@@ -46,11 +46,11 @@ def _arange_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 def _arange(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     start, stop, step = (v.item() for v in values)
     if step == 0:
-        raise Fault("the step of arange must not be 0")
+        raise Fault("the step of arange must not be 0", kind=ZeroDivisionError)
     exact = isinstance(step, int)
     steps = -((start - stop) // step) if exact else (stop - start) / step
     if not steps <= MOST_ELEMENTS:
-        raise Fault(f"arange from {start} to {stop} by {step} is too long")
+        raise Fault(f"arange from {start} to {stop} by {step} is too long", kind=ValueError)
     count = math.ceil(steps) if steps > 0 else 0
     dtype = values[0].dtype
     return (values[0] + np.arange(count, dtype=dtype) * values[2],)

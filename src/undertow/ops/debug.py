@@ -1,15 +1,16 @@
-"""Operators with side effects: print and assert. They return an order token.
+"""Operators with side effects: print, assert and raise. They return an order token.
 
 Their templates are Python's: `{}` or `{:.3f}` stands for the next value.
 """
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 
 import numpy as np
 
-from undertow.errors import Fault
+from undertow.errors import Fault, Raised
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import TEMPLATE
 from undertow.ops.gradient import NONE
@@ -18,11 +19,14 @@ from undertow.ops.rules import BOOLS, ELEMENTS, check_kind
 from undertow.types import CTL, Type
 
 
-def _fill_in(template: str, values: Sequence[Value]) -> str:
+def fill_in(template: str, values: Sequence[Value]) -> str:
+    """A template with its values filled in; a Fault if they do not fit."""
     try:
         return template.format(*(np.asarray(v)[()] for v in values))
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as problem:
-        raise Fault(f"{template!r} does not fit its values: {problem}", hint="arrays take plain {} only") from None
+        raise Fault(
+            f"{template!r} does not fit its values: {problem}", hint="arrays take plain {} only", kind=ValueError
+        ) from None
 
 
 def _takes(name: str, types: Sequence[Type]) -> tuple[Type, ...]:
@@ -32,7 +36,7 @@ def _takes(name: str, types: Sequence[Type]) -> tuple[Type, ...]:
 
 
 def _print(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    print(_fill_in(attrs.text("template"), values))  # noqa: T201 - printing is what it is for
+    print(fill_in(attrs.text("template"), values))  # noqa: T201 - printing is what it is for
     return (np.True_,)
 
 
@@ -43,7 +47,32 @@ def _assert_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     if not np.all(values[0]):
-        raise Fault(_fill_in(attrs.text("template"), values[1:]))
+        raise Fault(fill_in(attrs.text("template"), values[1:]), kind=AssertionError)
+    return (np.True_,)
+
+
+def _is_plain(kind: object) -> bool:
+    """Is it an exception of Python's that a message alone makes, and that no loop or generator takes for its end?"""
+    if (
+        not isinstance(kind, type)
+        or not issubclass(kind, Exception)
+        or issubclass(kind, StopIteration | StopAsyncIteration)
+    ):
+        return False
+    try:
+        kind("")
+    except TypeError:  # UnicodeDecodeError
+        return False
+    return True
+
+
+# The exceptions that a program may raise under a condition known only at run time, by name.
+ERRORS: dict[str, type[Exception]] = {name: kind for name, kind in vars(builtins).items() if _is_plain(kind)}
+
+
+def _raise(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    if not np.all(values[0]):
+        raise Raised(fill_in(attrs.text("template"), values[1:]), kind=ERRORS[attrs.text("error")])
     return (np.True_,)
 
 
@@ -56,5 +85,11 @@ ROWS: tuple[Op, ...] = (
         "assert", None, _assert_rule, _assert,
         "a fault with the message `template` unless the whole first operand is true; operands: condition, values", NONE,
         faults=True, effect=True, attrs=TEMPLATE,
+    ),
+    Op(
+        "raise", None, _assert_rule, _raise,
+        "the exception `error` of Python's, with the message `template`, unless the whole first operand is true; "
+        "operands: False, values", NONE,
+        faults=True, effect=True, attrs={**TEMPLATE, "error": lambda value: value in ERRORS},
     ),
 )  # fmt: skip

@@ -42,8 +42,9 @@ def out_of_range(x: Value, axes: Sequence[int], indices: Sequence[Value]) -> Fau
                 hint=f"indices go from {-length} to {length - 1}: test the index first"
                 if length
                 else "the array is empty: test its length first",
+                kind=IndexError,
             )
-    return Fault("an index is out of range", hint="test the index first")
+    return Fault("an index is out of range", hint="test the index first", kind=IndexError)
 
 
 # -- slices ------------------------------------------------------------------------------------------------
@@ -92,6 +93,7 @@ def _slice_at(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         raise Fault(
             f"{size} elements from {start} are out of range for axis {axis} of length {length}",
             hint=f"the start must be from 0 to {length - size}" if length >= size else "",
+            kind=IndexError,
         )
     return (x[(slice(None),) * axis + (slice(first, first + size),)],)
 

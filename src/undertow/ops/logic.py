@@ -35,7 +35,7 @@ from undertow.types import Type, bool_
 
 def _shift(how: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     if y < 0 if y.ndim == 0 else (y < 0).any():
-        raise Fault("a shift must not be negative", hint="shift the other way")
+        raise Fault("a shift must not be negative", hint="shift the other way", kind=ValueError)
     return how(x, y)
 
 

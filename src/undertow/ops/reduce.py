@@ -74,7 +74,9 @@ def _reduction(
         try:
             return (function(values[0], axis=axis, keepdims=bool(attrs["keepdims"])),)
         except ValueError:
-            raise Fault(f"{name} of no elements", hint="test the length first: x.shape[0] > 0") from None
+            raise Fault(
+                f"{name} of no elements", hint="test the length first: x.shape[0] > 0", kind=ValueError
+            ) from None
 
     named = {**(AXIS if is_position else AXES), **KEEPDIMS}
     faults = False if empty else unless_static

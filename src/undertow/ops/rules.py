@@ -139,7 +139,7 @@ def given_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
     out = tuple(int(next(rest)) if d is None else int(d) for d in shape)
     for asked, size in zip(shape, out, strict=True):
         if asked is None and size < 0:
-            raise Fault(f"{size} is not a valid size of an axis", hint="sizes must not be negative")
+            raise Fault(f"{size} is not a valid size of an axis", hint="sizes must not be negative", kind=ValueError)
     return out
 
 
@@ -150,6 +150,7 @@ def new_shape(values: Sequence[Value], attrs: Attrs) -> tuple[int, ...]:
         raise Fault(
             f"an array of shape {show_shape(shape)} is too large",
             hint=f"an array made at run time has at most {MOST_ELEMENTS:,} elements",
+            kind=ValueError,
         )
     return shape
 
@@ -172,6 +173,8 @@ def _each(
     def two(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         try:
             return (function(values[0], values[1]),)
+        except Fault:
+            raise
         except ValueError:
             raise shapes_differ(name, values) from None
 
@@ -194,6 +197,8 @@ def fitting(name: str, kernel: Callable[[Sequence[Value], Attrs], Value]) -> Ker
     def guarded(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         try:
             return (kernel(values, attrs),)
+        except Fault:
+            raise
         except ValueError:
             raise shapes_differ(name, values) from None
 
@@ -209,4 +214,4 @@ def shapes_differ(name: str, values: Sequence[Value]) -> Fault:
             "; an empty ut.map gives results of size 0: annotate the size (-> ut.f32[3]), or test first "
             "whether there are any elements"
         )
-    return Fault(f"{name}: the shapes {shapes} do not fit", hint=hint)
+    return Fault(f"{name}: the shapes {shapes} do not fit", hint=hint, kind=ValueError)

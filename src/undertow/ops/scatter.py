@@ -128,7 +128,9 @@ def _unslice(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     key: Any = (*slices(attrs), ...)
     place = out[key]
     if place.shape != x.shape:
-        raise Fault(f"shape {show_shape(x.shape)} does not fit a slice of shape {show_shape(place.shape)}")
+        raise Fault(
+            f"shape {show_shape(x.shape)} does not fit a slice of shape {show_shape(place.shape)}", kind=ValueError
+        )
     place[...] = x
     return (out[()],)
 

@@ -128,7 +128,8 @@ def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[V
     wanted = indices.shape + table.shape[1:]
     if rows.shape != wanted:
         raise Fault(
-            f"the rows for variable `{name}` must have the shape {show_shape(wanted)}, not {show_shape(rows.shape)}"
+            f"the rows for variable `{name}` must have the shape {show_shape(wanted)}, not {show_shape(rows.shape)}",
+            kind=ValueError,
         )
     plain = np.asarray(table) if isinstance(table, Own) else np.array(table)
     try:
@@ -145,7 +146,7 @@ def _assign(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value,
     new = np.asarray(new, held.dtype.numpy)
     if not held.accepts(Type(held.dtype, new.shape)):
         variable = f"variable `{attrs.text('variable')}`, which holds {held}"
-        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}")
+        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}", kind=ValueError)
     store[attrs.text("variable")] = new[()]
     return new[()], np.True_
 

@@ -48,7 +48,7 @@ def _check_template(node: Node, values: int) -> None:
     except ValueError as problem:
         raise TypeMismatch(f"invalid template {template!r:.60}: {problem}") from None
     plain = all(
-        name == "" and conversion is None and _SPECIFICATION.fullmatch(form or "")
+        name == "" and conversion in (None, "r", "a") and _SPECIFICATION.fullmatch(form or "")
         for _, name, form, conversion in parts
     )
     if not plain or len(parts) != values:
@@ -74,7 +74,7 @@ def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
     if node.op != "identity" and any(type_.dtype.kind == "ctl" for type_ in types):
         raise TypeMismatch("an order token cannot be an operand")
     if "template" in wanted:
-        _check_template(node, len(types) - (node.op == "assert"))
+        _check_template(node, len(types) - (node.op in ("assert", "raise")))
     try:
         return row.type(types, node.attrs)
     except ValueError as problem:  # tuples of unequal length

@@ -1,8 +1,8 @@
 """Overflow checks, for `overflow="error"`: a fault where an integer result does not fit its dtype.
 
-Beside every integer operator that may wrap, the pass computes the same in f64. A result that wrapped is off by a multiple of
-2**64 (of 2**32, for i32), one that did not by no more than the rounding of f64; so a difference of 2**62 (2**30) tells
-them apart. The operator `within` hands the result on, or faults.
+Beside every integer operator that may wrap, the pass computes the same in f64. A result that wrapped is off by a
+multiple of 2**64 (of 2**32, for i32), one that did not by no more than the rounding of f64; so a difference of 2**62
+(2**30) tells them apart. The operator `within` hands the result on, or faults.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, count = check_overflow(parse('''
@@ -37,8 +37,8 @@ from undertow.types import Type, bool_, f64
 
 # Operators whose integer results may wrap, and that compute with floats, too.
 _WRAPPING = frozenset((
-    "abs", "add", "cumsum", "floor_divide", "matmul", "multiply", "negative", "power", "prod", "prod_others", "square", "subtract",
-    "sum", "sum_to",
+    "abs", "add", "cumsum", "floor_divide", "matmul", "multiply", "negative", "power", "prod", "prod_others", "square",
+    "subtract", "sum", "sum_to",
 ))  # fmt: skip
 _TABLES = {"scatter_add": (0, 2), "add_along_axis": (0, 2)}  # the operands that are added; the others are indices
 

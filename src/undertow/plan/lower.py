@@ -52,6 +52,7 @@ class _Lowering:
         self.index = StaticIndex(graph)
         self.items = Items(self.index)
         self.kernels: dict[KernelKey, int] = {}
+        self.known_kernels: dict[tuple[object, ...], int] = {}  # by operator, and the identity of its types
         self.constants: dict[Const, int] = {}
         self.slots: dict[Port, int] = {}
         self.slot_rows: list[list[Slot]] = [[] for _ in graph.regions]
@@ -177,7 +178,14 @@ class _Lowering:
         return self.slots[operand]
 
     def kernel(self, node: Node) -> int:
-        return self.kernels.setdefault(kernel_of(self.graph, node), len(self.kernels))
+        # Most nodes have their types and attributes in common with others: as the same objects, which the graph holds.
+        type_of = self.graph.type_of
+        known = node.op, id(node.attrs), *[id(type_of(x)) for x in node.inputs], *[id(t) for t in node.types]
+        number = self.known_kernels.get(known)
+        if number is None:
+            number = self.kernels.setdefault(kernel_of(self.graph, node), len(self.kernels))
+            self.known_kernels[known] = number
+        return number
 
     # -- regions and programs ------------------------------------------------------------------------------
 
@@ -222,8 +230,9 @@ class _Lowering:
         if all(map(is_order, node.types)) and not acts_on_world(node.op):
             return data.Op(node.name, ORDERS_ONLY, (), ())
         slots = self.slots
-        outputs = tuple([slots.get(Port(number, k), NO_SLOT) for k in range(len(node.types))])
-        return data.Op(node.name, self.kernel(node), tuple([self.slot(x) for x in node.inputs]), outputs)
+        outputs = tuple([slots.get((number, k), NO_SLOT) for k in range(len(node.types))])  # type: ignore[call-overload]
+        inputs = tuple([slots[x] if x.__class__ is Port else self.slot(x) for x in node.inputs])
+        return data.Op(node.name, self.kernel(node), inputs, outputs)
 
     def branch(self, item: GraphItem) -> data.Branch:
         _, node, index, parent, phase, turn = item.key

@@ -24,6 +24,7 @@ from undertow.errors import LoadError, UndertowError, brief
 from undertow.ir.record import record_of
 from undertow.models import MODELS, name_of
 from undertow.models.classifier import Params
+from undertow.tracebacks import boundary
 from undertow.train.loop import Record, State
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Tally
@@ -49,6 +50,7 @@ class Checkpoint:
         return self.state.params if self.state.best is None else self.state.best
 
 
+@boundary
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint atomically: the old file stays until the new one is complete."""
     state = checkpoint.state
@@ -77,6 +79,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         file.write(safetensors.numpy.save(packed, {"undertow": json.dumps(metadata)}))
 
 
+@boundary
 def load(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a file written by `save`."""
     with open(path, "rb"):

@@ -9,6 +9,7 @@ import numpy as np
 from undertow.data.forest import Forest
 from undertow.models.classifier import Params
 from undertow.models.generator import TreeGenerator
+from undertow.tracebacks import boundary
 from undertow.train.score import score
 
 _LINES = 30  # of a drawn tree
@@ -42,6 +43,7 @@ def perplexity(loss: float, nodes: float) -> float:
         return float(np.exp(loss / nodes))
 
 
+@boundary
 def growth(model: TreeGenerator, params: Params, forest: Forest, samples: int = 3) -> Growth:
     """Score every tree, and generate some."""
     grown = tuple(model.sample(params, seed, forest.vocabulary) for seed in range(samples))

@@ -19,6 +19,7 @@ import undertow as ut
 from undertow.data.forest import Forest
 from undertow.errors import DataError, FrameLimit, RunError
 from undertow.models.classifier import Params, TreeClassifier
+from undertow.tracebacks import boundary
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Tally, judged, score
 
@@ -96,6 +97,7 @@ class Epoch:
     is_best: bool
 
 
+@boundary
 def start(model: Model, recipe: Recipe, params: Params | None = None) -> State:
     """The state before the first step."""
     first = model.init(recipe.seed) if params is None else {name: np.array(value) for name, value in params.items()}

@@ -9,6 +9,7 @@ import numpy as np
 
 from undertow.data.forest import Forest
 from undertow.models.classifier import Params, TreeClassifier
+from undertow.tracebacks import boundary
 from undertow.train.score import predicted
 
 _MOST = 40  # classes in a table
@@ -86,6 +87,7 @@ class Report:
         return "\n".join(lines)
 
 
+@boundary
 def report(model: TreeClassifier, params: Params, forest: Forest) -> Report:
     """Predict every tree."""
     label = forest.label[forest.roots]

@@ -11,6 +11,7 @@ import undertow as ut
 from undertow.data.forest import Forest
 from undertow.models.classifier import Params, TreeClassifier
 from undertow.models.generator import TreeGenerator
+from undertow.tracebacks import boundary
 
 Model = TreeClassifier | TreeGenerator
 
@@ -60,6 +61,7 @@ def judged(model: Model, at: str) -> ut.Function:
     return model.loss(at) if isinstance(model, TreeClassifier) else model.judged()
 
 
+@boundary
 def score(model: Model, params: Params, forest: Forest, at: str = "nodes", batch: int = 256) -> Score:
     """Loss and accuracy on these trees, without dropout. With at="root" the accuracy at nodes is nan."""
     loss = judged(replace(model, dropout=0.0) if isinstance(model, TreeClassifier) else model, at)

@@ -14,6 +14,7 @@ from undertow.data.forest import Forest
 from undertow.data.vocabulary import Vocabulary
 from undertow.errors import DataError, brief
 from undertow.models.ranges import check_ranges
+from undertow.tracebacks import boundary
 from undertow.train.own_trees import not_empty, parts_of
 
 SOURCES = "a file or folder, sst:FOLDER, listops, listops:FILE or grammar"
@@ -84,6 +85,7 @@ def kind_of(spec: str) -> tuple[str, str]:
     return ("trees", spec) if not is_named and Path(spec).exists() else (kind, path)
 
 
+@boundary
 def open_source(spec: str, trees: int | None = None, seed: int = 0, binary: bool = True, min_count: int = 1) -> Source:
     """The trees that `spec` names.
 

@@ -56,6 +56,7 @@ class Case:
     section: str
     row: str
     source: str  # of a function named `f`
+    oracle: str = ""  # what CPython runs, if it is something else
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -32,8 +32,11 @@ import numpy as np
 import undertow as ut
 
 """
+SPACE: dict[str, Any] = {}  # what an expression of a case knows, besides the values
+exec(_HEAD, SPACE)
 _OURS = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64")))
 # Errors of Python's floats, where IEEE 754 has a value instead.
+ITERATOR = "iterator"  # the first item of the list that stands for one
 _IEEE = (ZeroDivisionError, OverflowError, ValueError)
 
 
@@ -62,30 +65,40 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def functions_of(cases: Sequence[Case]) -> Iterator[list[Any]]:
-    """The plain functions of cases, in a file of their own; what they write goes beside it."""
-    texts = [case.source.replace("def f(", f"def f{number}(", 1) for number, case in enumerate(cases)]
+def elsewhere() -> Iterator[Path]:
+    """A folder of its own as the current one: some cases write files."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
-        module = load_text(_HEAD + "\n\n".join(texts), Path(folder))
         os.chdir(folder)
         try:
-            yield [getattr(module, f"f{number}") for number in range(len(cases))]
+            yield Path(folder)
         finally:
             os.chdir(before)
 
 
+@contextlib.contextmanager
+def functions_of(cases: Sequence[Case], are_oracles: bool = True) -> Iterator[list[Any]]:
+    """The plain functions of cases, in a file of their own."""
+    sources = [(case.oracle if are_oracles else "") or case.source for case in cases]
+    texts = [source.replace("def f(", f"def f{number}(", 1) for number, source in enumerate(sources)]
+    with elsewhere() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `n is 2` is a case as well
+        module = load_text(_HEAD + "\n\n".join(texts), folder)
+        yield [getattr(module, f"f{number}") for number in range(len(cases))]
+
+
 def judge_all(cases: Sequence[Case], engine: str = "waves") -> list[Verdict]:
-    with functions_of(cases) as functions:
-        return [judge(case, function, engine) for case, function in zip(cases, functions, strict=True)]
+    """The verdicts of cases, in order."""
+    with functions_of(cases) as oracles, functions_of(cases, are_oracles=False) as functions:
+        return [judge(*one, engine) for one in zip(cases, oracles, functions, strict=True)]
 
 
-def judge(case: Case, function: Any, engine: str = "waves") -> Verdict:
+def judge(case: Case, oracle: Any, function: Any, engine: str = "waves") -> Verdict:
     """Call a function and its captured twin with all sets of values."""
     captured = ut.function(function)
     refusals: list[str] = []
     for number in range(len(VALUES) if case.parameters else 1):
-        expected = outcome_of(function, case.arguments(number))
+        expected = outcome_of(oracle, case.arguments(number))
         with ut.options(engine=engine, timeout=20.0):
             got = outcome_of(captured, case.arguments(number))
         if got.error is None or not isinstance(got.error, ut.UndertowError):
@@ -116,7 +129,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (map, filter, zip, enumerate, reversed, itertools.chain)) or (
         hasattr(value, "__next__") and not isinstance(value, np.generic)
     ):
-        return ["iterator", *map(plain, itertools.islice(value, 20))]
+        return [ITERATOR, *map(plain, itertools.islice(value, 20))]
     if isinstance(value, (type({}.keys()), type({}.values()), type({}.items()))):
         return ["view", *map(plain, value)]
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
@@ -193,7 +206,8 @@ def differs(got: Any, expected: Any) -> str:
             return "other keys"
         return next((d for key in expected if (d := differs(got[key], expected[key]))), "")
     if dataclasses.is_dataclass(expected) and not isinstance(expected, type):
-        return differs(vars(got), vars(expected))
+        names = [f.name for f in dataclasses.fields(expected)]
+        return differs([getattr(got, n) for n in names], [getattr(expected, n) for n in names])
     if isinstance(expected, slice):
         return differs([got.start, got.stop, got.step], [expected.start, expected.stop, expected.step])
     if type(expected).__eq__ is object.__eq__ and not isinstance(expected, FunctionType):

@@ -613,7 +613,7 @@ def test_vjp_inside_used_twice_and_in_branches() -> None:
 def test_random_draws_are_those_of_the_value() -> None:
     @ut.function
     def f(x: ut.f64, n: ut.i64) -> ut.f64:
-        u = ut.random.uniform(())
+        u = ut.random.uniform()
         return x * u if n <= 0 else ut.sin(x + u) * f(x * u, n - 1)
 
     for way in WAYS:

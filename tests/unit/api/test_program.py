@@ -19,7 +19,7 @@ def power(x: ut.f64, n: ut.i64) -> ut.f64:
 @pytest.mark.parametrize("step", ["make_library", "flatten"])
 def test_two_that_plan_at_once_go_on_with_the_same(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """A library that only one of them knows would end, and another one may get its identity, and its graph."""
-    program = power.__undertow_program__(power.__undertow_arguments__((2.0, 3), {}))
+    program, _ = power.__undertow_program__(power.__undertow_arguments__((2.0, 3), {}))
     program.libraries.clear()
     program.graphs.clear()
     engine, original = ENGINES["waves"], getattr(function, step)

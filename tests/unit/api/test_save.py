@@ -93,18 +93,16 @@ def drawn(n: ut.i64) -> ut.f64:
     return 0.0 if n <= 0 else ut.random.uniform() + drawn(n - 1)
 
 
-TABLES = [
-    np.arange(100),
-    np.arange(100, dtype=np.int32),
-    np.linspace(0, 1, 100, dtype=np.float32),
-    np.linspace(-np.inf, np.nan, 100),
-    np.arange(100) % 3 == 0,
-]
-
-
 @ut.function
 def tables(i):
-    return tuple(ut.asarray(table)[i] for table in TABLES)
+    tables = [
+        np.arange(100),
+        np.arange(100, dtype=np.int32),
+        np.linspace(0, 1, 100, dtype=np.float32),
+        np.linspace(-np.inf, np.nan, 100),
+        np.arange(100) % 3 == 0,
+    ]
+    return tuple(ut.asarray(table)[i] for table in tables)
 
 
 @ut.function

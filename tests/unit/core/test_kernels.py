@@ -152,6 +152,8 @@ def test_the_same_bits_for_any_number_of_lanes(name: str) -> None:
 
 def fitting(name: str, x: Any, y: Any) -> Any:
     """Which pairs do not fault."""
+    if name == "to_integer":
+        return (y >= -(2.0**63)) & (y < 2.0**63)
     if x.dtype.kind != "i":
         return np.full(x.shape, True)
     if name in ("floor_divide", "remainder"):
@@ -472,6 +474,7 @@ GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], dict[str, Any], str]] = [
     ("fill", [1, 2], [1, -2], {"shape": (None,)}, "negative size"),
     ("arange", [0, 3, 1], [0, 3, 0], {}, "zero step"),
     ("assert", [[True, True]], [[True, False]], {"template": "no"}, "assertion"),
+    ("to_integer", [1.5, 1.5], [1.5, np.nan], {}, "no integer"),
 ]
 
 

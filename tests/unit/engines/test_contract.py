@@ -111,7 +111,7 @@ def test_a_fault_shows_the_calls_that_led_to_it(engine: Engine) -> None:
     wanted = error_of(Reference().plan(flatten(dividing())), np.array([6, 6, 2, 6]))
     for scheduler in orders(engine):
         fault = error_of(plan, np.array([6, 6, 2, 6]), scheduler=scheduler)
-        assert type(fault) is Fault and "division by zero" in str(fault)
+        assert isinstance(fault, Fault) and "division by zero" in str(fault)
         assert (str(fault), fault.calls, fault.span) == (str(wanted), wanted.calls, wanted.span)
         labels = ["@1 lane 2", "@2 iteration 3", "@3"]
         assert [(call.label, call.function) for call in fault.calls] == [(label, "main") for label in labels]
@@ -122,7 +122,7 @@ def test_a_fault_shows_the_calls_that_led_to_it(engine: Engine) -> None:
 def test_unequal_maps_and_lanes_are_faults(engine: Engine) -> None:
     for scheduler in orders(engine):
         fault = error_of(engine.plan(flatten(scaled_map())), np.ones(2), np.ones(3), 1.0, scheduler=scheduler)
-        assert type(fault) is Fault and fault.span is not None
+        assert isinstance(fault, Fault) and fault.span is not None
         assert "of 2 and 3" in fault.what or "of 3 and 2" in fault.what
 
     @ut.function

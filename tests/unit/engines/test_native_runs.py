@@ -153,7 +153,7 @@ LONG: dict[str, tuple[Any, tuple[int, ...]]] = {
     "take": (lambda x: ut.take(x, ut.astype(ut.abs(x), ut.i64), axis=0)[1], (15_000_000,)),
     "product": (lambda x: (x @ x)[0, 0], (1500, 1500)),
     "product of integers": (lambda x: (ut.astype(x, ut.i64) @ ut.astype(x, ut.i64))[0, 0], (700, 700)),
-    "normal": (lambda x: ut.random.normal((10_000_000,))[0] + x[0], (1,)),
+    "normal": (lambda x: ut.random.normal(size=(10_000_000,))[0] + x[0], (1,)),
 }
 
 

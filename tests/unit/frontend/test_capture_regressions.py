@@ -507,10 +507,10 @@ def test_numbers_of_several_branches_take_the_dtype_of_the_others() -> None:
 def test_bounds_of_random_numbers_take_their_dtype():
     @ut.function
     def draw():
-        return ut.random.uniform((3,), -0.5, 0.5, ut.f32), ut.random.normal((3,), 1.5, 2.0, ut.f32)
+        return ut.random.uniform(-0.5, 0.5, 3, ut.f32), ut.random.normal(1.5, 2.0, 3, ut.f32)
 
     assert [x.dtype for x in draw()] == [np.float32, np.float32]
-    assert ut.random.uniform((3,), -0.5, 0.5, ut.f32).dtype == np.float32
+    assert ut.random.uniform(-0.5, 0.5, 3, ut.f32).dtype == np.float32
 
 
 def test_functions_that_were_given_another_name_are_found() -> None:

@@ -32,6 +32,7 @@ def test_declared_dimensions_are_open() -> None:
     assert [call(n) for n in (3, 5, 0)] == [2 * (3 + 8) + 3, 2 * (10 + 12) + 5, 4.0]
     (program,) = [program for _, program in total.__undertow_programs__.items()]
     assert [str(t) for t in program.captured.types] == ["i64[?]", "f64[?,2]", "f64[2]", "f64", "f64[?]"]
-    total.map(Sentence(np.ones((3, 2), int), (np.ones((3, 2, 2)), np.ones((3, 2))), np.ones(3)), [Row(np.ones((3, 4)))])
+    rows = [[Row(np.ones(4))]] * 3
+    total.map(Sentence(np.ones((3, 2), int), (np.ones((3, 2, 2)), np.ones((3, 2))), np.ones(3)), rows)
     with pytest.raises(ut.TypeMismatch, match="different lengths"):
-        total.map(Sentence(np.ones(3, int), (np.ones((4, 2)), np.ones((3, 2))), np.ones(3)), [Row(np.ones((3, 4)))])
+        total.map(Sentence(np.ones(3, int), (np.ones((4, 2)), np.ones((3, 2))), np.ones(3)), rows)

@@ -378,7 +378,7 @@ def test_print_prints(capsys: Any) -> None:
 
 
 def test_what_acts_on_the_world() -> None:
-    assert {row.name for row in ROWS.values() if row.effect} == {"print", "assert", "assign", "assign_rows"}
+    assert {row.name for row in ROWS.values() if row.effect} == {"print", "assert", "raise", "assign", "assign_rows"}
 
 
 def test_the_manual_is_current() -> None:

@@ -163,7 +163,7 @@ def halves_of_any(a: Any) -> ut.f64:
 def drawn(x: ut.f64, n: ut.i64) -> ut.f64:
     if n == 0:
         return x
-    return drawn(x * x + ut.random.normal(()), n - 1) * ut.random.uniform(())
+    return drawn(x * x + ut.random.normal(), n - 1) * ut.random.uniform()
 
 
 @ut.function

@@ -1,5 +1,7 @@
 // Exact elementwise arithmetic: the same bits as NumPy's. Functions like exp are in math.cpp.
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <type_traits>
 
@@ -167,6 +169,55 @@ struct Cast {
   }
 };
 
+/// x as an integer. Its second operand is x again: that is the one which is scanned for what does not fit.
+struct ToInteger {
+  template <class T>
+  static int64_t apply(T x, T) {
+    return Cast<int64_t>::apply(x);
+  }
+};
+
+template <class T>
+int64_t scan_no_integer(const void* operand, int64_t n) {
+  constexpr T limit = -static_cast<T>(std::numeric_limits<int64_t>::min());
+  const T* x = static_cast<const T*>(operand);
+  bool fits = true;
+  for (int64_t i = 0; i < n; ++i) fits &= x[i] < limit && x[i] >= -limit;
+  if (fits) return -1;
+  int64_t i = 0;
+  while (x[i] < limit && x[i] >= -limit) ++i;
+  return i;
+}
+
+/// Python's round(x, digits): the float nearest to the decimal number nearest to x, halves to even. The C library
+/// prints and reads decimal numbers exactly.
+double round_decimal(double x, double digits) {
+  constexpr double kMost = 323;   // decimal places: beyond them is nothing to round
+  constexpr double kLeast = 308;  // zeros before the point: beyond them is only 0
+  if (!std::isfinite(x) || x == 0 || !(digits <= kMost)) return x;
+  if (digits < -kLeast) return std::copysign(0.0, x);
+  const int places = static_cast<int>(digits);
+  char text[700];  // 309 digits before the point, 323 after it
+  if (places >= 0) {
+    std::snprintf(text, sizeof text, "%.*f", places, x);
+    return std::strtod(text, nullptr);
+  }
+  std::snprintf(text, sizeof text, "%.30e", std::fabs(x));
+  char* exponent = text;
+  while (*exponent != 'e') ++exponent;
+  const int significant = std::atoi(exponent + 1) + places;  // digits after the first one that stay
+  if (significant >= 0) {
+    std::snprintf(text, sizeof text, "%.*e", significant, x);
+    return std::strtod(text, nullptr);
+  }
+  std::snprintf(text, sizeof text, "5e%d", -places - 1);
+  if (std::fabs(x) <= std::strtod(text, nullptr)) return std::copysign(0.0, x);
+  std::snprintf(text, sizeof text, "1e%d", -places);
+  return std::copysign(std::strtod(text, nullptr), x);
+}
+
+UNDERTOW_BINARY(RoundDecimal, T, static_cast<T>(round_decimal(x, y)))
+
 template <class F, class T>
 constexpr FlatRow division(const char* name) {
   FlatRow row = binary<F, T>(name);
@@ -216,6 +267,9 @@ constexpr FlatRow kRows[] = {
     UNDERTOW_FLOATS(unary, "trunc", Trunc),
     UNDERTOW_FLOATS(unary, "round", Round),
     UNDERTOW_FLOATS(unary, "sqrt", Sqrt),
+    UNDERTOW_FLOATS(binary, "round_decimal", RoundDecimal),
+    binary<ToInteger, float, int64_t>("to_integer", &scan_no_integer<float>, Fault::Code::NoInteger),
+    binary<ToInteger, double, int64_t>("to_integer", &scan_no_integer<double>, Fault::Code::NoInteger),
     UNDERTOW_CASTS(uint8_t),
     UNDERTOW_CASTS(int32_t),
     UNDERTOW_CASTS(int64_t),

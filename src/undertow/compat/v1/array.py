@@ -169,7 +169,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
     """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
     with writing(shape, a, b):
-        return named(wrap(draw(_sizes(shape), with_reads(a), with_reads(b), dtype_of(dtype))), name)
+        return named(wrap(draw(with_reads(a), with_reads(b), _sizes(shape), dtype_of(dtype))), name)
 
 
 def random_normal(

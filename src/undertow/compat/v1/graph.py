@@ -21,6 +21,7 @@ from undertow.frontend.trace.library import library_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
 from undertow.ir.graph import Const, FunctionGraph, Library, Port
+from undertow.tracebacks import guarded
 from undertow.types import Type
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def another_graph(value: Any, span: Span | None) -> GraphError:
     )
 
 
+@guarded
 class Graph:
     """What `tf.Graph()` makes: a main graph that grows as the program runs, and functions by name."""
 

@@ -101,14 +101,14 @@ class Run(Store):
         frame = self.main
         stack: list[tuple[Frame, int]] = [(frame, wanted)]
         push, pop, fired, record, story = stack.append, stack.pop, self.fired, self.record, self.story
-        is_strict, deadline = self.options.check_finite, self.deadline
+        is_strict, alarm = self.options.check_finite, self.alarm
         ONE, FORWARD, BRANCH, PARAM = KERNEL, rows.FORWARD, rows.BRANCH, rows.PARAM  # locals are faster
         number = frame.rows[wanted].number
         there: Any  # a frame
         try:
             while stack:
-                if time.perf_counter() > deadline:
-                    raise checks.stopped("timeout", self.options)
+                if time.perf_counter() > alarm:
+                    alarm = self.look()
                 for _ in repeat(None, _BURST):
                     if not stack:
                         break

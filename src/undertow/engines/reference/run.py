@@ -74,11 +74,11 @@ class Run(Frames):
         pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
         nodes = self.graph.nodes
         deliver, release, is_strict = self.deliver, self.release, self.options.check_finite
-        frame, number, dead, deadline = self.main, 0, 0, self.deadline
+        frame, number, dead, alarm = self.main, 0, 0, self.alarm
         try:
             while pool:
-                if time.perf_counter() > deadline:
-                    raise checks.stopped("timeout", self.options)
+                if time.perf_counter() > alarm:
+                    alarm = self.look()
                 for _ in repeat(None, _BURST):
                     if not pool:
                         break

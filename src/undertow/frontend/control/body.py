@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from undertow.errors import Span, TypeMismatch
-from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.trace.builder import Builder
@@ -22,6 +22,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.rows import all_dense
+from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand, roots_of
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.types import CTL, DType, Type, i64, join, promote, said, weak_dtype
@@ -72,7 +73,13 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
                 inner.key = emit("fold_in", [body.key, counter])[0].port
             if order is not None and not is_loop:
                 inner.effect = session.resolve(order)
-            ports = yield contents(inner, params)
+            try:
+                ports = yield contents(inner, params)
+            except Halted:
+                what = "the test of this loop" if is_loop else "the function of this map"
+                raise CaptureError(
+                    f"{what} raises an exception whenever it runs", span, hint="raise it under a condition"
+                ) from None
             if ports is None:
                 return None
             if order is not None:
@@ -234,6 +241,10 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
         value = yield body(tree.unflatten_each(structures, params))
         ctx.span = inner.span
         results, result = tree.flatten(all_dense(value), is_traced)
+        if any(token[0] == "object" and token[2] is TracedText for token in result):
+            raise CaptureError(
+                "a map cannot collect texts of traced values", hint="return the values, and format them after"
+            )
         return [port_in(leaf, 0, ctx) for leaf in results]
 
     lanes = Body("map", leaves, names, [type.with_shape(type.shape[1:]) for type in types])

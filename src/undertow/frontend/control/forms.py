@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend.control.body import Shared, common_length, graph_loop, graph_map
+from undertow.frontend.control.body import Shared, graph_loop, graph_map
+from undertow.frontend.control.mapped import as_mapped, calls_of, stacked_results
 from undertow.frontend.interpret.calls import SPECIAL, Interpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.syntax.calling import refuse_wrong_arguments
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
-from undertow.frontend.values.rows import all_dense
-from undertow.frontend.values.traced import Traced, context, is_traced
+from undertow.frontend.values.traced import FUNCTIONS, Traced, context, is_traced
 from undertow.tracebacks import boundary
 from undertow.types import said
 
@@ -156,30 +156,17 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def _map_now(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    if hasattr(function, "__undertow_definition__"):
+    if hasattr(type(function), "__undertow_definition__"):
         return function.map(*arrays)  # type: ignore[attr-defined]
     if not callable(function) or not arrays:
         raise _no_map()
-    arrays = [as_mapped(arg) for arg in arrays]
-    whole = [arg.value if isinstance(arg, Shared) else [np.asarray(x) for x in tree.flatten(arg)[0]] for arg in arrays]
-    mapped = [x for arg, held in zip(arrays, whole, strict=True) if not isinstance(arg, Shared) for x in held]
-    rows = []
-    for k in range(common_length("ut.map", [leaf_type(x) for x in mapped])):
-        args = [
-            held if isinstance(arg, Shared) else tree.unflatten(tree.flatten(arg)[1], [x[k] for x in held])
-            for arg, held in zip(arrays, whole, strict=True)
-        ]
-        rows.append(all_dense(_apply(function, args)))
-    if not rows:
+    results = [_apply(function, call) for call in calls_of(arrays)]
+    if not results:
         raise TypeMismatch(
             "ut.map over an empty array cannot tell the type of its result outside a captured function",
             hint="decorate it with @ut.function",
         )
-    structure = tree.flatten(rows[0])[1]
-    try:
-        return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
-    except ValueError:
-        raise TypeMismatch("the results of ut.map differ in structure or shape", hint="pad them to one shape") from None
+    return stacked_results(results)
 
 
 def _no_map() -> CaptureError:
@@ -194,36 +181,5 @@ def _map(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: 
     return graph_map(interp.ctx, arrays, lambda values: interp.call(function, values, {}, env))
 
 
-def as_mapped(value: Any) -> Any:
-    """An argument to map over: a range or a list of numbers as an array; other containers are mapped leaf by leaf."""
-    if isinstance(value, range):
-        return np.arange(value.start, value.stop, value.step, dtype=np.int64)
-    if isinstance(value, tuple) and value and all(isinstance(x, (bool, int, float, np.generic)) for x in value):
-        raise TypeMismatch(
-            f"ut.map cannot run over the tuple {brief(value)}",
-            hint="pass a list instead: a tuple counts as several arguments",
-        )
-    first = value[0] if isinstance(value, list) and value else value
-    if isinstance(first, (str, bytes)) or isinstance(value, (Iterator, set, frozenset)):
-        raise TypeMismatch(
-            f"ut.map runs over arrays of numbers, not over {brief(value)}",
-            hint="pass an array, a list of numbers or a range",
-        )
-    if isinstance(value, (list, tuple)) and not isinstance(value, Shared):
-        leaves, structure = tree.flatten(value, is_traced)
-        if (
-            (leaves or value == [])
-            and all(isinstance(x, (bool, int, float, np.generic)) for x in leaves)
-            and all(token[0] in ("leaf", "list") for token in structure)
-        ):
-            try:
-                return np.asarray(value)
-            except ValueError:
-                raise TypeMismatch(
-                    f"ut.map cannot run over {describe(value)}: its rows differ in length",
-                    hint="pad the rows to one length, or map over a tuple of arrays",
-                ) from None
-    return value
-
-
+FUNCTIONS["while_loop"] = while_loop  # for functions below this layer
 SPECIAL.update({cond: _cond, while_loop: _while_loop, map: _map})

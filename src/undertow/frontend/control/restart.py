@@ -23,6 +23,10 @@ class StartOver(Exception):
         self.learned = learned
 
 
+class Halted(BaseException):
+    """What is being captured ends here on every path: the program raises an exception at run time."""
+
+
 def until_fixpoint(owner: object, attempt: Callable[[], Any]) -> Work:
     """The result of the first attempt that learns nothing new about its owner."""
     while True:

@@ -157,7 +157,7 @@ def _arrays(arrays: Any, what: str) -> list[Any]:
     value = as_operand(arrays)
     if not type_of(value).shape:
         raise TypeMismatch(f"{what} takes a list of arrays, not a scalar", hint=f"write ut.{what}([x, y])")
-    return unstack(value)
+    return list(unstack(value))
 
 
 def concat(arrays: Any, /, axis: Any = 0) -> Any:
@@ -188,7 +188,7 @@ def stack(arrays: Any, /, axis: int = 0) -> Any:
     return emit("stack", values, axis=one_axis(axis, type_of(values[0]).rank + 1, "stack"))[0]
 
 
-def unstack(x: Any, /, axis: int = 0) -> list[Any]:
+def unstack(x: Any, /, axis: int = 0) -> tuple[Any, ...]:
     """The parts along an axis, which must have a known length."""
     value, at = along(x, axis, "unstack")
     count = dim(value, at)
@@ -197,7 +197,7 @@ def unstack(x: Any, /, axis: int = 0) -> list[Any]:
             f"axis {at} of {type_of(value)} cannot be split: its length is known only at run time",
             hint="use ut.map to work on each part",
         )
-    return [emit("index", [value, np.int64(k)], axes=(at,))[0] for k in range(count)]
+    return tuple(emit("index", [value, np.int64(k)], axes=(at,))[0] for k in range(count))
 
 
 def split(x: Any, parts: Any, /, axis: int = 0) -> list[Any]:

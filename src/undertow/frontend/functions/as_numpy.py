@@ -21,7 +21,7 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, elementwise, linalg, plain
 from undertow.frontend.functions import reduction as along
-from undertow.frontend.values.operands import as_operand, is_static_int, numbers, static_int, type_of
+from undertow.frontend.values.operands import as_operand, is_static_int, numbers, one_axis, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, NUMPY, Traced, numpy_names
 from undertow.types import DTYPES, bool_, dtype_of, f64, said
 
@@ -83,9 +83,8 @@ def _row(name: str, parameters: str, compute: Callable[..., Any]) -> Row:
         if named.startswith("*"):
             made.append(inspect.Parameter(named[1:], inspect.Parameter.VAR_POSITIONAL))
             continue
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in made):
-            kind = inspect.Parameter.KEYWORD_ONLY
+        is_last = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in made)
+        kind = inspect.Parameter.KEYWORD_ONLY if is_last else inspect.Parameter.POSITIONAL_OR_KEYWORD
         if named.startswith("!"):
             named = named[1:]
             refused.add(named)
@@ -295,7 +294,7 @@ def _difference(a: Any, n: Any, axis: Any) -> Any:
 
 def _repeated(a: Any, repeats: Any, axis: Any) -> Any:
     value = _flat(a) if axis is None else as_operand(a)
-    at = 0 if axis is None else static_int(axis, "the axis of np.repeat")
+    at = 0 if axis is None else one_axis(axis, type_of(value).rank, "np.repeat")
     if isinstance(repeats, (Traced, list, tuple)) or not is_static_int(repeats):
         raise CaptureError("np.repeat can be captured with one number of times alone", hint="use ut.take")
     length = _known_shape(value, "np.repeat")[at]
@@ -385,8 +384,6 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
 def _linspace(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any) -> Any:
     if dtype is not None and dtype_of(dtype).kind != "float":
         raise TypeMismatch("np.linspace of integers cannot be captured", hint="convert the result with ut.astype")
-    if _rank(start) or _rank(stop):
-        raise TypeMismatch("np.linspace between arrays cannot be captured", hint="write start + t * (stop - start)")
     return creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
 
 
@@ -413,13 +410,6 @@ def _along(function: Callable[..., Any], of_booleans: Callable[..., Any] | None 
         return (of_booleans if is_boolean else function)(a, axis=axis, keepdims=keepdims)  # type: ignore[misc]
 
     return reduced
-
-
-def _eye(rows: Any, columns: Any, k: Any, dtype: Any) -> Any:
-    """With ones that are made of the sizes, so that negative ones are a fault."""
-    sizes = (rows, rows if columns is None else columns)
-    ones = creation.ones(sizes, dtype=dtype)
-    return plain.where(creation.eye(*sizes, k=k, dtype=bool_), ones, type_of(ones).dtype.numpy.type(0))
 
 
 def _item(a: Any, *at: Any) -> Any:
@@ -490,7 +480,7 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "vstack": ("tup !dtype !casting", lambda tup: arrays.concat(_in_rows(tup, 2), axis=0)),
     "column_stack": ("tup", _columns), "append": ("arr values axis=None", _appended),
     "split": ("ary indices_or_sections axis=0", _split),
-    "unstack": ("x axis=0", lambda x, axis: tuple(arrays.unstack(x, axis=axis))),
+    "unstack": ("x axis=0", arrays.unstack),
     "repeat": ("a repeats axis=None", _repeated), "tile": ("A reps", _tiled),
     "take": ("a indices axis=None !out !mode", _taken),
     "take_along_axis": ("arr indices axis=-1", _taken_along),
@@ -510,8 +500,8 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "zeros_like": ("a dtype=None !order !subok !shape !device", _like(creation.zeros_like)),
     "ones_like": ("a dtype=None !order !subok !shape !device", _like(creation.ones_like)),
     "full_like": ("a fill_value dtype=None !order !subok !shape !device", creation.full_like),
-    "eye": ("N M=None k=0 dtype=None !order !device !like", _eye),
-    "identity": ("n dtype=None !like", lambda n, dtype: _eye(n, None, 0, dtype)),
+    "eye": ("N M=None k=0 dtype=None !order !device !like", creation.eye),
+    "identity": ("n dtype=None !like", lambda n, dtype: creation.eye(n, dtype=dtype)),
     "arange": ("start stop=None step=None dtype=None !device !like", _arange),
     "linspace": ("start stop num=50 endpoint=True !retstep dtype=None !axis !device", _linspace),
     "array": ("object dtype=None !copy !order !subok ndmin=0 !ndmax !like", _array),
@@ -529,7 +519,7 @@ _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "reshape": ("a *shape !order !copy", _reshaped), "transpose": ("a *axes", _turned),
     "astype": ("a dtype !order !casting !subok !copy", _as_type),
     "flatten": ("a !order", _flat), "item": ("a *at", _item), "tolist": ("a", _nested),
-    "conj": ("a", as_operand), "conjugate": ("a", as_operand),
+    "conj": ("a", _real), "conjugate": ("a", _real),
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
@@ -582,14 +572,14 @@ _COMPOSED: Mapping[str, Callable[..., Any]] = {
 
 
 def _shadow(value: Any) -> Any:
-    """What NumPy decides the dtype of a result by."""
-    return value if isinstance(value, (bool, int, float)) else type_of(value).dtype.numpy
+    """What NumPy decides the dtype of a result by: a dtype, or the class of a Python number."""
+    return type(value) if isinstance(value, (bool, int, float)) else type_of(value).dtype.numpy
 
 
 @cache
 def _dtypes_in_numpy(ufunc: Any, *shadows: Any) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the results of a ufunc. An empty array of each dtype stands for an operand."""
-    empty = [np.zeros(0, s) if isinstance(s, np.dtype) else s for s in shadows]
+    empty = [np.zeros(0, s) if isinstance(s, np.dtype) else s(1) for s in shadows]
     results = ufunc(*empty)
     return tuple(r.dtype for r in (results if isinstance(results, tuple) else (results,)))
 
@@ -647,6 +637,18 @@ def _named(name: str) -> Any:
     return operator.attrgetter(name)(np)
 
 
+def _imaginary(x: Any) -> Any:
+    _refuse_booleans("x.imag", x, "an integer")
+    return creation.zeros_like(x)
+
+
+# Attributes of arrays and of Python's numbers.
+_ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = {
+    "real": _real, "imag": _imaginary, "mT": arrays.matrix_transpose,
+    "itemsize": lambda x: x.type.dtype.size, "nbytes": lambda x: plain.multiply(along.size(x), x.type.dtype.size),
+}  # fmt: skip
+
+
 def _install() -> None:
     """Fill the table of NumPy's functions, and give traced values NumPy's methods."""
     for name, (parameters, compute) in _FUNCTIONS.items():
@@ -655,6 +657,8 @@ def _install() -> None:
         method = _method(_row(f"x.{name}", parameters, compute))
         method.__name__ = name
         setattr(Traced, name, method)
+    for name, attribute in _ATTRIBUTES.items():
+        setattr(Traced, name, property(attribute))
     for name, instead in _IN_PLACE.items():
         setattr(Traced, name, _refused(name, instead))
     ours = {ufunc: FUNCTIONS[name] for ufunc, name in numpy_names().items() if isinstance(ufunc, np.ufunc)}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values.operands import (
     as_operand,
@@ -102,6 +103,8 @@ def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: bo
     """
     count = static_int(num, "the number of points")
     first, last = numbers(start, stop)
+    if type_of(first).shape or type_of(last).shape:
+        raise TypeMismatch("linspace goes between single numbers, not arrays", hint="write start + t * (stop - start)")
     wanted = result_dtype(dtype, type_of(first).dtype)
     wanted = wanted if wanted.kind == "float" else f64
     first, last = convert(first, wanted), convert(last, wanted)
@@ -118,9 +121,11 @@ def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> An
     array([[1, 0],
            [0, 1]], dtype=int32)
     """
-    rows, columns = arange(n_rows), arange(n_rows if n_cols is None else n_cols)
+    sizes = (n_rows, n_rows if n_cols is None else n_cols)
+    rows, columns = map(arange, sizes)
     (below,) = emit("expand_dims", [rows], axes=(1,))
-    return convert(plain.equal(plain.add(below, k), columns), result_dtype(dtype, f64))
+    ones = full(sizes, 1, dtype=result_dtype(dtype, f64))  # so that negative sizes are a fault
+    return plain.where(plain.equal(plain.add(below, k), columns), ones, type_of(ones).dtype.numpy.type(0))
 
 
 def one_hot(indices: Any, n: Any, /, dtype: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.operands import as_operand, bools
+from undertow.frontend.values.text import TracedText, escaped, joined
 from undertow.frontend.values.traced import effect
 from undertow.tracebacks import boundaries
 
@@ -30,11 +31,6 @@ def _fields(template: str) -> int:
     return len(names)
 
 
-def escaped(text: str) -> str:
-    """A text as it stands in a template."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def _filled(template: str, values: Sequence[Any], what: str) -> list[Any]:
     wanted = _fields(template)
     if wanted != len(values):
@@ -53,7 +49,12 @@ def print(*values: Any, sep: str = " ") -> None:
     >>> print("{:.2f} of {}", 0.5, [1, 2])
     0.50 of [1 2]
     """
-    if values and isinstance(values[0], str) and len(values) > 1 and "{" in values[0]:
+    if any(isinstance(v, TracedText) for v in values):
+        texts = [v if isinstance(v, (str, TracedText)) else TracedText("{}", [as_operand(v)]) for v in values]
+        text = joined(sep, texts)
+        assert isinstance(text, TracedText)
+        template, operands = text.template, text.values
+    elif values and isinstance(values[0], str) and len(values) > 1 and "{" in values[0]:
         template = values[0]
         operands = _filled(template, values[1:], "print")
     else:
@@ -67,6 +68,9 @@ def assert_(condition: Any, message: str = "an assertion failed", /, *values: An
 
     >>> assert_(1 < 2, "{} is not below 2", 1)
     """
+    if isinstance(message, TracedText) and not values:
+        effect("assert", [*bools(condition), *message.values], template=message.template)
+        return
     if not isinstance(message, str):
         raise TypeMismatch(
             f"the message of assert_ must be a string, not {brief(message)}",

@@ -69,12 +69,18 @@ def round(x: Any, /, decimals: int = 0) -> Any:
     array([ 0.,  2., -3.])
     """
     value = numbers(x)[0]
-    if type_of(value).dtype.kind == "int":
+    is_whole = type_of(value).dtype.kind == "int"
+    if is_whole and decimals >= 0:
         return value
     if decimals == 0:
         return emit("round", [value])[0]
-    scale = 10.0**decimals
-    return plain.divide(emit("round", [plain.multiply(value, scale)])[0], scale)
+    # As NumPy: powers of ten below 1 are not exact, so it divides by those above 1.
+    if decimals > 0:
+        scale = 10.0**decimals
+        return plain.divide(emit("round", [plain.multiply(value, scale)])[0], scale)
+    scale = 10.0**-decimals
+    rounded = plain.multiply(emit("round", [plain.divide(value, scale)])[0], scale)
+    return convert(rounded, type_of(value).dtype) if is_whole else rounded
 
 
 def astype(x: Any, dtype: Any, /) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError, UndertowError
 from undertow.frontend.control.merge import by_return, merge
-from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
@@ -47,7 +47,7 @@ from undertow.frontend.interpret.statements import Statements
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
-from undertow.frontend.values.leaves import port_in
+from undertow.frontend.values.leaves import ABSENT, port_in
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
@@ -71,7 +71,11 @@ class StatementInterpreter(Statements):
         if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
             return None
         if isinstance(outcome, Return):
+            if outcome.value is ABSENT:
+                raise Halted
             return outcome.value
+        if isinstance(outcome, Mixed) and outcome.value is ABSENT:
+            return None  # other paths raise
         raise CaptureError(
             f"`{env.closure.name}` returns a value on some paths, but reaches its end without a `return` on others",
             self.span(node, env),
@@ -79,7 +83,13 @@ class StatementInterpreter(Statements):
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
-        """Run the statements from `cell` up to `stop` (or the end)."""
+        """Run the statements from `cell` up to `stop` (or the end). One that raises returns a value that never is."""
+        try:
+            return (yield self._run(cell, stop, env))
+        except Halted:
+            return Return(ABSENT, self.ctx.span)
+
+    def _run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         while cell is not None and cell is not stop:
             statement = cell.statement
             if type(statement) in _SIMPLE:
@@ -355,7 +365,7 @@ class StatementInterpreter(Statements):
             if not getattr(manager, "__undertow_capture__", False):
                 if hasattr(manager, "close"):
                     manager.close()
-                is_subgraph = hasattr(manager, "__undertow_definition__")
+                is_subgraph = hasattr(type(manager), "__undertow_definition__")
                 hint = HINTS["SubGraph" if is_subgraph else "With"]
                 raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
             managers.append(manager)

@@ -1,23 +1,29 @@
-"""Python's built-in functions on traced values: `len`, `range`, `print`, and the module `math`."""
+"""Python's built-in functions on traced values: `len`, `range`, `print`, `round`, and the module `math`."""
 
 from __future__ import annotations
 
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
-from undertow.frontend.functions.debug import escaped
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.kinds import KINDS
 from undertow.frontend.interpret.operators import are_constants
-from undertow.frontend.interpret.standins import TracedRange, TracedText
+from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
-from undertow.frontend.values.operands import as_operand, type_of
-from undertow.frontend.values.traced import Traced, effect
+from undertow.frontend.trace.places import Getter
+from undertow.frontend.values.operands import as_operand, static_int, type_of
+from undertow.frontend.values.text import TracedText, escaped, formatted, joined, text_of, text_too_early
+from undertow.frontend.values.traced import Traced, effect, emit, is_traced, read
+from undertow.frontend.values.tree import flatten
+from undertow.ops.debug import ERRORS
 from undertow.ops.op import CATALOGUE
 from undertow.types import bool_, f64, i32, i64, promote, said
 
@@ -31,10 +37,11 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
     is_operator = function in (builtins.divmod, builtins.pow)
 
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+        args = [list(a) if isinstance(a, Iterator) and function in _FOLDS else a for a in args]
         flat = [*args, *kwargs.values()]
         nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
         is_ours = is_operator and are_constants(flat)
-        if is_ours or _any_traced(flat) or _any_traced(nested) or any(isinstance(a, TracedText) for a in args):
+        if is_ours or _any_traced(flat) or _any_traced(nested):
             try:
                 inspect.signature(traced).bind(*args, **kwargs)
             except TypeError:
@@ -60,31 +67,74 @@ def _range(*args: Any) -> Any:
     return TracedRange(start, stop, step)
 
 
-def _extreme(name: str, is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _single(name: str, value: Any, instead: str) -> Any:
+    """A value that must be a single number: Python needs the truth of a comparison with it."""
+    if isinstance(value, (Traced, np.ndarray)) and type_of(value).rank:
+        raise TypeMismatch(f"{name}() cannot compare {said(type_of(value))}", hint=f"use {instead}")
+    return value
+
+
+def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Python's min or max: the first of those that no other is better than. So a nan stays only where it comes first,
     while ut.maximum is nan wherever there is one, and 0.0 does not take the place of -0.0. Integers have neither.
     """
+    short = python.__name__
 
-    def pick(*args: Any) -> Any:
-        values = list(args[0]) if len(args) == 1 else list(args)
-        best = values[0]
-        for value in values[1:]:
-            if any(type_of(x).dtype.kind == "float" for x in (as_operand(best), as_operand(value))):
-                best = functions.where(is_better(value, best), value, best)
+    def better(value: Any, best: Any) -> Any:
+        if any(type_of(x).dtype.kind == "float" for x in (as_operand(best), as_operand(value))):
+            return functions.where(is_better(value, best), value, best)
+        return getattr(functions, name)(best, value)
+
+    def pick(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+        key = kwargs.get("key")
+        listed = list(args[0]) if len(args) == 1 and isinstance(args[0], Iterator) else args[0] if args else ()
+        if len(args) == 1 and isinstance(listed, Traced):
+            if listed.type.rank == 1 and listed.type.shape[0] is None and not kwargs:
+                return getattr(functions, short)(listed)  # of no elements it is a fault, as in Python
+            listed = list(listed)
+        values = listed if len(args) == 1 else args
+        keys = values
+        if key is not None and isinstance(values, (list, tuple, range)):
+            keys = []
+            for value in values:
+                keys.append((yield interp.call(key, [value], {}, env)))
+        if not isinstance(keys, (list, tuple)) or not _any_traced(keys) or kwargs.keys() - {"key", "default"}:
+            if keys is values or not isinstance(values, (list, tuple, range)) or len(args) != 1:
+                return interp.call_native(python, args if listed is args else [listed, *args[1:]], kwargs)
+            pairs = list(zip(keys, values, strict=True))
+            return pairs[keys.index(python(keys))][1] if pairs else interp.call_native(python, [[]], kwargs)
+        best, best_key = values[0], _single(short, keys[0], f"ut.{name}")
+        for value, its_key in zip(values[1:], keys[1:], strict=True):
+            _single(short, its_key, f"ut.{name}")
+            if key is None:
+                best = better(value, best)
             else:
-                best = getattr(functions, name)(best, value)
+                wins = is_better(its_key, best_key)
+                best = functions.where(wins, _single(short, value, "ut.where"), _single(short, best, "ut.where"))
+                best_key = functions.where(wins, its_key, best_key)
         return best
 
     return pick
 
 
 def _fold(name: str, empty: bool) -> Callable[..., Any]:
+    short = "all" if empty else "any"
+
     def run(values: Any) -> Any:
         if isinstance(values, Traced):
-            return getattr(functions, "all" if empty else "any")(values)
+            if values.type.rank > 1:
+                raise TypeMismatch(
+                    f"{short}() takes single numbers, not the rows of {said(values.type)}", hint=f"use ut.{short}(x)"
+                )
+            return getattr(functions, short)(values)
         result: Any = empty
         for value in values:
-            truth = value if not isinstance(value, Traced) or value.dtype == bool_ else functions.not_equal(value, 0)
+            _single(short, value, f"ut.{short}")
+            if not isinstance(value, Traced):
+                if bool(value) is not empty:
+                    return not empty
+                continue
+            truth = value if value.dtype == bool_ else functions.not_equal(value, 0)
             result = truth if result is empty else getattr(functions, name)(result, truth)
         return result
 
@@ -93,11 +143,52 @@ def _fold(name: str, empty: bool) -> Callable[..., Any]:
 
 def _sum(values: Any, start: Any = 0) -> Any:
     if isinstance(values, Traced):
-        return functions.sum(values, axis=0) if values.ndim > 1 else functions.sum(values)
+        if not values.type.rank:
+            raise TypeMismatch(f"sum() takes an array or a list, not {said(values.type)}", hint="use the number itself")
+        total = functions.sum(values, axis=0)
+        return total if isinstance(start, int) and start == 0 else start + total
     total = start
     for value in values:
         total = total + value
     return total
+
+
+def _round(x: Any, ndigits: Any = None) -> Any:
+    """Python's round: an integer without `ndigits`; else as many decimals, halves to even."""
+    if isinstance(ndigits, Traced):
+        raise CaptureError(
+            "the number of digits of round() must be known at capture time", hint="write a number: round(x, 2)"
+        )
+    if isinstance(x, Traced) and x.type.rank:
+        raise TypeMismatch(f"round() takes a single number, not {said(x.type)}", hint="use ut.round(x, 2)")
+    is_whole = x.dtype.kind != "float"
+    if ndigits is None:
+        return functions.positive(x) if is_whole else _integer(functions.round(x))
+    digits = static_int(ndigits, "the number of digits of round()")
+    if not is_whole:  # f64 is rounded as Python's floats are, f32 as NumPy's
+        if x.dtype != f64:
+            return functions.round(x, digits)
+        return emit("round_decimal", [x, np.float64(max(-400, min(digits, 400)))])[0]
+    if digits >= 0:
+        return functions.positive(x)
+    if digits < -18:
+        return functions.multiply(x, 0)
+    step = 10**-digits
+    low = functions.multiply(functions.floor_divide(x, step), step)
+    twice = functions.multiply(functions.subtract(x, low), 2)
+    odd = functions.equal(functions.remainder(functions.floor_divide(x, step), 2), 1)
+    is_up = functions.logical_or(
+        functions.greater(twice, step), functions.logical_and(functions.equal(twice, step), odd)
+    )
+    return functions.where(is_up, functions.add(low, step), low)
+
+
+def _integer(whole: Any) -> Any:
+    """A float without a fraction as an integer; nan and what does not fit is a fault."""
+    whole = as_operand(whole)
+    if type_of(whole).dtype.kind != "float":
+        return functions.astype(whole, i64)
+    return emit("to_integer", [whole, whole])[0]
 
 
 def _length(value: Any) -> Any:
@@ -106,13 +197,49 @@ def _length(value: Any) -> Any:
     return len(value)
 
 
-def _text(value: Any = "", *_: Any) -> Any:
-    if isinstance(value, Traced):
-        raise CaptureError(
-            f"the text of a traced {value.type} is known only at run time",
-            hint='print it with print(x), or with an f-string: print(f"x is {x}")',
-        )
-    return str(value)
+def _text(value: Any = "", *rest: Any) -> Any:
+    return text_of(value) if not rest else str(value, *rest)
+
+
+def _texts(function: Any, traced: Callable[..., Any]) -> Any:
+    """The Python function that makes a text; of traced values, and of containers of them, a traced one."""
+
+    def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+        if args and not kwargs and (isinstance(args[0], (Traced, TracedText)) or type(args[0]) in (list, tuple, dict)):
+            return traced(*args)
+        return interp.call_native(function, args, kwargs)
+
+    return work
+
+
+def method_of_text(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`text.format(...)` and `text.join(...)` with traced values; None if the call is none of these."""
+    text = getattr(function, "__self__", None)
+    if type(text) is not str or not isinstance(function, BuiltinFunctionType):
+        return None
+    if function.__name__ == "format" and any(has_traced_inside(a) for a in [*args, *kwargs.values()]):
+        return formatted(text, args, kwargs)
+    if function.__name__ == "join" and len(args) == 1 and not isinstance(args[0], (str, Traced)):
+        texts = list(args[0])
+        if any(isinstance(part, TracedText) for part in texts):
+            return joined(text, texts)
+        return text.join(texts)
+    return None
+
+
+def refuse_text(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Refuse to hand a traced text to code that is not ours, except to put it into a container."""
+    is_ours = str(getattr(function, "__module__", None)).startswith("undertow.")
+    if is_ours or isinstance(getattr(function, "__self__", None), (list, dict, set)):
+        return
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, TracedText):
+            raise text_too_early(value)
+
+
+def has_traced_inside(value: Any) -> bool:
+    """Is it traced, or a container of traced values?"""
+    return isinstance(value, TracedText) or any(isinstance(x, Traced) for x in flatten(value, is_traced)[0])
 
 
 def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[..., Any]:
@@ -136,48 +263,109 @@ def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | 
             f"print() with `{unknown[0]}` cannot be captured",
             hint="a graph prints whole lines to standard output; join the parts in one f-string",
         )
-    parts: list[str] = []
-    held: list[Any] = []
-    for value in args:
-        if isinstance(value, TracedText):
-            parts.append(value.template)
-            held += value.values
-        elif isinstance(value, Traced):
-            parts.append("{}")
-            held.append(value)
-        else:
-            parts.append(escaped(str(value)))
     between = " " if kwargs.get("sep") is None else str(kwargs["sep"])
-    effect("print", held, template=escaped(between).join(parts))
+    line = joined(between, [text_of(read(value)) for value in args])
+    if isinstance(line, TracedText):
+        effect("print", line.values, template=line.template)
+    else:
+        effect("print", [], template=escaped(line))
+
+
+def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    """`map` of a function that behaves differently in a capture, as in map(str, values)."""
+    function, *over = args if args else (None,)
+    if not over or kwargs or isinstance(function, (Traced, list, dict, set)) or function not in PYTHON:
+        return interp.call_native(map, args, kwargs)
+    results = []
+    for items in zip(*over, strict=False):
+        results.append((yield interp.call(function, list(items), {}, env)))
+    return iter(results)
+
+
+def _construct(kind: type[Exception]) -> Any:
+    """An exception may hold a traced text: `raise` knows what to do with it."""
+    return lambda interp, args, kwargs, env: kind(*args, **kwargs)
+
+
+def _is_traced_object(args: Sequence[Any]) -> bool:
+    return bool(args) and isinstance(args[0], (Traced, TracedText))
+
+
+def _getattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if _is_traced_object(args):
+        return (yield KINDS[getattr](interp, args, kwargs, env))
+    if len(args) not in (2, 3) or kwargs or not isinstance(args[1], str):
+        return interp.call_native(getattr, args, kwargs)
+    session = interp.ctx.session
+    try:
+        held = session.attribute(*args[:2])
+    except AttributeError:
+        if len(args) == 3:
+            return args[2]
+        raise
+    if isinstance(held, Getter):
+        held = yield interp.call(held.function, held.args, {}, env)
+    return session.seen(held)
+
+
+def _hasattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> bool:
+    if _is_traced_object(args):
+        return bool(KINDS[hasattr](interp, args, kwargs, env))
+    if len(args) != 2 or kwargs or not isinstance(args[1], str):
+        return bool(interp.call_native(hasattr, args, kwargs))
+    try:
+        interp.ctx.session.attribute(*args)
+    except AttributeError:
+        return False
+    return True
+
+
+def _vars(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    if len(args) != 1 or kwargs:
+        return interp.call_native(vars, args, kwargs)
+    return interp.ctx.session.attribute(args[0], "__dict__")
 
 
 def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
-    value = functions.pow(base, exponent)
-    return value if mod is None else functions.remainder(value, mod)
+    if mod is not None:
+        raise CaptureError(
+            "pow() with a modulus cannot be captured for traced values: the power alone would overflow",
+            hint="square and multiply in a loop, with `% m` after each step",
+        )
+    return functions.pow(base, exponent)
 
 
 # Hints for calls of Python functions with arguments that have no counterpart.
 _TAKEN: dict[Any, str] = {
-    builtins.max: "compare with `if`: max() takes values or a list, without key= and default=",
-    builtins.min: "compare with `if`: min() takes values or a list, without key= and default=",
+    builtins.sorted: "use ut.sort(x) and ut.argsort(key)",
 }
 
 
 def _whole(name: str) -> Callable[[Any], Any]:
-    return lambda x: functions.astype(getattr(functions, name)(x), i64)
+    return lambda x: _integer(getattr(functions, name)(x))
 
 
+def _sorted(values: Any, *, reverse: bool = False) -> Any:
+    array = as_operand(values)
+    if type_of(array).rank != 1 or not isinstance(type_of(array).shape[0], int):
+        raise CaptureError(
+            f"sorted() of {said(type_of(array))} cannot be captured", hint="use ut.sort(x), which gives an array"
+        )
+    return list(functions.sort(array, descending=bool(reverse)))
+
+
+# Functions that go over their argument at once, so that an iterator may be a list.
+_FOLDS = frozenset((builtins.sum, builtins.any, builtins.all, builtins.sorted))
 _TRACED: dict[Any, Callable[..., Any]] = {
-    builtins.range: _range, builtins.len: _length, builtins.min: _extreme("minimum", functions.less),
-    builtins.max: _extreme("maximum", functions.greater), builtins.sum: _sum, builtins.any: _fold("logical_or", False),
-    builtins.all: _fold("logical_and", True), builtins.pow: _power,
-    builtins.int: _of_one("int", lambda x: functions.astype(functions.trunc(x), i64), "ut.astype(x, ut.i64)"),
+    builtins.range: _range, builtins.len: _length, builtins.sum: _sum, builtins.any: _fold("logical_or", False),
+    builtins.all: _fold("logical_and", True), builtins.pow: _power, builtins.sorted: _sorted,
+    builtins.int: _of_one("int", lambda x: _integer(functions.trunc(x)), "ut.astype(x, ut.i64)"),
     builtins.float: _of_one(
         "float", lambda x: functions.astype(x, promote(x.dtype, f64)), "ut.astype(x, ut.f64)"
     ),
     builtins.bool: _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)"),
-    builtins.round: lambda x, digits=None: functions.round(x) if digits is not None else _whole("round")(x),
-    builtins.divmod: lambda a, b: (functions.floor_divide(a, b), functions.remainder(a, b)), builtins.str: _text,
+    builtins.round: _round,
+    builtins.divmod: lambda a, b: (functions.floor_divide(a, b), functions.remainder(a, b)),
     **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},
     **{
         getattr(math, name): _of_one(f"math.{name}", getattr(functions, row.public), f"ut.{row.public}")
@@ -187,6 +375,18 @@ _TRACED: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 # Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
+    **KINDS,
     builtins.print: _print,
+    builtins.getattr: _getattr,
+    builtins.hasattr: _hasattr,
+    builtins.vars: _vars,
+    builtins.map: _map,
+    builtins.min: _extreme(min, "minimum", functions.less),
+    builtins.max: _extreme(max, "maximum", functions.greater),
+    builtins.str: _texts(str, _text),
+    builtins.repr: _texts(repr, lambda value: text_of(value, conversion="r")),
+    builtins.ascii: _texts(ascii, lambda value: text_of(value, conversion="a")),
+    builtins.format: _texts(format, text_of),
+    **{kind: _construct(kind) for kind in ERRORS.values()},
     **{function: _plain(function, traced) for function, traced in _TRACED.items()},
 }

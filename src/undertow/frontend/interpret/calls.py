@@ -19,12 +19,12 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.control.aliasing import is_array
-from undertow.frontend.interpret.builtins import PYTHON
+from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
-from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
@@ -32,13 +32,14 @@ from undertow.frontend.interpret.purity import (
     gives_views,
     is_generated,
     is_pure,
-    is_user_class,
     iterates,
     why_refused,
 )
 from undertow.frontend.interpret.special import behind, is_user_generator
 from undertow.frontend.syntax.calling import (
     bind_arguments,
+    decorated,
+    is_user_class,
     is_user_code,
     refuse_unsupported,
     refuse_wrong_arguments,
@@ -48,15 +49,18 @@ from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced, roots_of
-from undertow.tracebacks import note_caller
+from undertow.tracebacks import is_library_file, note_caller
 
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
+_SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
 _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
+# These ask an object for its class, and no more.
+_ASK_FOR_CLASS = (isinstance, issubclass, type, callable)
 
 
 class Interpreter(Containers):
@@ -106,7 +110,7 @@ class Interpreter(Containers):
                 kwargs[keyword.arg] = value
         self.at(node, env)
         if function is super and not args:
-            return _super_of(env)
+            return self.parent_class(env)
         if any(function is f for f in _FRAME_FUNCTIONS) or (any(function is f for f in (vars, dir)) and not args):
             raise CaptureError(f"{function.__name__}() cannot be captured", hint="name the variables directly")
         span = self.ctx.span
@@ -129,6 +133,14 @@ class Interpreter(Containers):
         _refuse_traced_inside([value])
         return value
 
+    def parent_class(self, env: Env) -> Any:
+        """`super()` in a method: its class is in a cell that Python makes for it, its object the first argument."""
+        for around in env.outwards():
+            cell, names = around.closure.cells.get("__class__"), list(around.closure.signature.parameters)
+            if cell is not None and names and names[0] in around.vars:
+                return super(cell.cell_contents, around.vars[names[0]])
+        raise CaptureError("super() outside of a method cannot be captured", hint="name the class: Base.method(self)")
+
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
         """Call anything: an @ut.function becomes a call node, the user's Python is captured inline, the rest runs."""
         if self.statics:
@@ -145,9 +157,9 @@ class Interpreter(Containers):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]
-        definition = getattr(function, "__undertow_definition__", None)
-        if definition is not None:
-            bound = getattr(function, "__undertow_bound__", ())
+        known = decorated(function)
+        if known is not None:
+            definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
             special = None if isinstance(function, Traced) else SPECIAL.get(function)
@@ -239,12 +251,23 @@ class Interpreter(Containers):
 
     def call_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not the user's own Python: ours, Python's or a library's."""
+        if (text := method_of_text(function, args, kwargs)) is not None:
+            return text
+        refuse_text(function, args, kwargs)
         self._check_native(function, args, kwargs)
         if calls_back(function):
             args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]
             kwargs = {name: CalledBack(self, a) if callable(a) else a for name, a in kwargs.items()}
-        args = [self.ctx.session.seen_inside(value) for value in args]
-        kwargs = {name: self.ctx.session.seen_inside(value) for name, value in kwargs.items()}
+        session = self.ctx.session
+        args = [session.seen_inside(value) for value in args]
+        kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
+        if not any(function is f for f in _ASK_FOR_CLASS):
+            session.hold((*args, *kwargs.values()))
+        if isinstance(function, type) and is_user_class(function):
+            for name in ("__new__", "__init__", "__post_init__"):
+                session.hold_code(getattr(function, name, None))
+        elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
+            session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
             return self._with_views(function, args, compute(*args, **kwargs))
         module = getattr(function, "__module__", None)
@@ -261,6 +284,10 @@ class Interpreter(Containers):
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
+            refuse_traced(function, args, kwargs, fault)
+            raise fault
+        except (AttributeError, ValueError) as fault:
+            refuse_traced(function, args, kwargs, fault)
             raise fault
         except StopIteration:
             # It must not end the generator that we are in.
@@ -317,13 +344,19 @@ class Interpreter(Containers):
         return ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
 
     def invoke(
-        self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], result: Callable[[Any], Any] | None = None
+        self,
+        closure: Closure,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Callable[[Any], Any] | None = None,
+        is_inline: bool = True,
     ) -> Work:
-        """Capture a plain Python function inline; `result` checks what it returns."""
+        """Capture a plain Python function inline, or as a graph of its own; `result` checks what it returns."""
         refuse_unsupported(closure)
         caller = self.ctx.span
-        values = bind_arguments(closure, args, kwargs, caller)
-        env = Env(closure, closure.local, closure.env, values, result=result)
+        values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
+        called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
@@ -386,16 +419,6 @@ class CalledBack:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.interp.call_site = None
         return drive(self.interp.call(self.function, args, kwargs))
-
-
-def _super_of(env: Env) -> Any:
-    """`super()` without arguments: of the class around the method, and its first argument."""
-    for around in env.outwards():
-        cell, arguments = around.closure.cells.get("__class__"), around.closure.node.args
-        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        if cell is not None and names:
-            return super(cell.cell_contents, around.vars[names[0]])
-    raise CaptureError("super() stands outside a method", hint="name the class: super(Class, self)")
 
 
 def _as_view(value: Any, arrays: list[Any]) -> Any:

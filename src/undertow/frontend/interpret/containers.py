@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 from collections import defaultdict, deque
 from types import ModuleType
@@ -13,15 +12,15 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.functions import public as functions
-from undertow.frontend.functions.debug import escaped
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.special import special
-from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Traced, has_traced, read, view_of
 from undertow.types import said
 
@@ -48,26 +47,27 @@ class Containers(Expressions):
     def attribute(self, node: ast.Attribute, env: Env) -> Work:
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        return (yield self.attribute_of(value, node.attr, node, env))
+        return (yield self.attribute_of(value, node.attr, self.span(node, env), env))
 
-    def attribute_of(self, value: Any, name: str, node: ast.AST, env: Env) -> Work:
+    def attribute_of(self, value: Any, name: str, span: Span, env: Env | None) -> Work:
+        """`value.name`."""
         if isinstance(value, TracedText):
-            raise _text_too_early(value)
-        getter = _user_getter(value, name)
-        if getter is not None:
-            return (yield self.call(getter, [value], {}))
+            raise text_too_early(value)
+        if isinstance(value, Traced) and name == "dtype":
+            return value.dtype.numpy
         fallback = special(value, "__getattr__")
         if fallback is not None:
             try:
                 object.__getattribute__(value, name)
             except AttributeError:
                 return (yield self.call(fallback, [value, name], {}))
-        if isinstance(value, Traced) and name == "dtype":
-            return value.dtype.numpy
         try:
-            return self.ctx.session.seen(view_of(getattr(value, name), value))
+            held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
-            raise _no_attribute(value, name, fault, self.span(node, env)) from None
+            raise _no_attribute(value, name, fault, span) from None
+        if isinstance(held, Getter):
+            held = yield self.call(held.function, held.args, {}, env)
+        return self.ctx.session.seen(held)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -85,7 +85,7 @@ class Containers(Expressions):
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
-            raise _text_too_early(key)
+            raise text_too_early(key)
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
@@ -95,6 +95,11 @@ class Containers(Expressions):
                 return self.owned.own(value[key])
             item = value[key]
             return self.ctx.session.seen(self.owned.adopt(item))
+        if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
+            raise CaptureError(
+                f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
+                hint="make an array first: ut.asarray(items)[:n]",
+            )
         if isinstance(value, (list, tuple)):
             try:
                 value = functions.asarray(value)
@@ -118,7 +123,9 @@ class Containers(Expressions):
         return slice(*parts)
 
     def comprehension(self, node: Any, env: Env) -> Work:
-        inner = Env(env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True)
+        inner = Env(
+            env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
+        )
         found: list[Any] = []
         yield self._comprehend(node, inner, found)
         if isinstance(node, ast.DictComp):
@@ -184,22 +191,18 @@ class Containers(Expressions):
 
     def text(self, node: ast.JoinedStr, env: Env) -> Work:
         """An f-string; its traced values are filled in when the graph prints it."""
-        parts: list[str] = []
-        values: list[Traced] = []
+        parts: list[Any] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
-                parts.append(escaped(str(part.value)))
+                parts.append(str(part.value))
             elif isinstance(part, ast.FormattedValue):
                 value = yield self.expr(part.value, env)
                 spec = "" if part.format_spec is None else (yield self.expr(part.format_spec, env))
-                if isinstance(value, Traced):
-                    parts.append(f"{{:{spec}}}" if spec else "{}")
-                    values.append(value)
-                    continue
-                convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion)
-                parts.append(escaped(format(convert(value) if convert else value, spec)))
-        template = "".join(parts)
-        return TracedText(template, values) if values else template.format()
+                self.at(node, env)
+                if isinstance(spec, TracedText):
+                    raise text_too_early(spec)
+                parts.append(text_of(read(value), spec, chr(part.conversion) if part.conversion > 0 else ""))
+        return joined("", parts)
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
         """Bind a target: a name, a tuple of targets, or an item of a Python container."""
@@ -246,7 +249,7 @@ class Containers(Expressions):
                 hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
             )
         if isinstance(key, TracedText):
-            raise _text_too_early(key)
+            raise text_too_early(key)
         if not isinstance(container, Traced):
             self.owned.change(container, called)
         container[key] = value
@@ -292,18 +295,6 @@ class Containers(Expressions):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
 
 
-def _user_getter(value: Any, name: str) -> Any:
-    """The function behind a property of a class of the user's."""
-    for cls in type(value).__mro__:
-        if name in cls.__dict__:
-            attribute = cls.__dict__[name]
-            if isinstance(attribute, property) and is_user_code(attribute.fget):
-                return attribute.fget
-            is_cached = isinstance(attribute, functools.cached_property) and name not in vars(value)
-            return attribute.func if is_cached and is_user_code(attribute.func) else None
-    return None
-
-
 def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:
     """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
     name = called if called.isidentifier() else "x"
@@ -325,16 +316,8 @@ def _static(key: Any, what: str, span: Span) -> Any:
             hint="use strings or numbers as keys, and an array for lookups by traced values",
         )
     if isinstance(key, TracedText):
-        raise _text_too_early(key, span)
+        raise text_too_early(key, span)
     return key
-
-
-def _text_too_early(text: TracedText, span: Span | None = None) -> CaptureError:
-    return CaptureError(
-        f"this f-string contains a traced {text.values[0].type}: its text is known only at run time",
-        span,
-        hint="it can only be printed, or be the message of an assert",
-    )
 
 
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"

@@ -23,16 +23,22 @@ from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.aliasing import Aliases, is_array
 from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.ownership import Ownership
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.interpret.purity import refuse_foreign
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
 from undertow.frontend.interpret.special import behind, of_operator, special
+from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
+from undertow.frontend.values.leaves import ABSENT
+from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, read
+from undertow.tracebacks import is_library_file
 from undertow.types import bool_
 
 _LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
@@ -54,7 +60,7 @@ class Expressions:
         self.depth = 0
         self.owned = Ownership(ctx)
         self.aliases = Aliases(ctx, self.owned)
-        self._spans: dict[tuple[ast.AST, str], Span] = {}  # a loop that is unrolled asks for the same ones
+        self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
         """Evaluate an expression, or run a statement without control flow: its value, or a generator for it."""
@@ -80,11 +86,12 @@ class Expressions:
         return values
 
     def span(self, node: ast.AST, env: Env) -> Span:
-        key = node, env.closure.name
+        key = node, env.closure.name, id(env.called_at)  # which is in here too, so that no other one has its id
         span = self._spans.get(key)
         if span is None:
             at: Any = node
-            span = self._spans[key] = Span(env.closure.file, at.lineno, at.col_offset + 1, env.closure.name)
+            closure = env.closure
+            span = self._spans[key] = Span(closure.file, at.lineno, at.col_offset + 1, closure.name, env.called_at)
         return span
 
     def at(self, node: ast.AST, env: Env) -> None:
@@ -115,16 +122,18 @@ class Expressions:
                 if around is not env:
                     self.ctx.session.note_reading(around, name, value)
                 return value
-        closure = around.closure
+        closure, session = around.closure, self.ctx.session
         if name in closure.cells:
             try:
-                return closure.cells[name].cell_contents
+                return session.read_cell(closure.cells[name], name)
             except ValueError:
                 return Undefined(
                     f"`{name}` is used before it is assigned", "assign it in the enclosing function before the call"
                 )
+        is_library = is_library_file(closure.file)
         if name in closure.globals:
-            return closure.globals[name]
+            return session.read_global(closure.globals, name, is_library)
+        session.miss_global(closure.globals, name, is_library)
         builtins = closure.globals.get("__builtins__", __builtins__)
         table = builtins if isinstance(builtins, dict) else vars(builtins)
         return table.get(name, MISSING)
@@ -147,6 +156,8 @@ class Expressions:
         self.at(node, env)
         if isinstance(node.op, ast.Mult):
             _refuse_repetition(left, right)
+        if isinstance(node.op, ast.Mod) and isinstance(left, str):
+            _refuse_filling(right)
         if type(left) in _KNOWN and type(right) in _KNOWN:
             value = BINARY[type(node.op)](left, right)
         else:
@@ -164,8 +175,7 @@ class Expressions:
             second = None  # NumPy decides
         if first is None and second is None:
             refuse_foreign(left, right)
-            table: dict[type, Callable[[Any, Any], Any]] = BINARY if isinstance(op, ast.operator) else COMPARE
-            return table[type(op)](left, right)
+            return BINARY[type(op)](left, right) if isinstance(op, ast.operator) else self._compare(op, left, right)
         for method, one, other in tries:
             if method is not None:
                 value = yield self.call(method, [one, other], {})
@@ -182,7 +192,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             truth = yield self.condition(node.operand, env)
             self.at(node, env)
-            return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+            return _negated(truth)
         value = yield self.expr(node.operand, env)
         self.at(node, env)
         method = None if type(value) in _KNOWN else special(value, UNARY_METHODS[type(node.op)])
@@ -205,6 +215,8 @@ class Expressions:
                 return (yield self.choose(result, rest, lambda: False, env))
             right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
+            if isinstance(result, Traced):
+                self.truth(result)  # of an array it has none
             op = node.ops[at]
             if isinstance(op, (ast.Is, ast.IsNot)) or (type(left) in _KNOWN and type(right) in _KNOWN):
                 holds = self._compare(op, left, right)
@@ -212,7 +224,7 @@ class Expressions:
                 holds = yield self.operate(op, left, right)
             elif (method := special(right, "__contains__")) is not None:
                 holds = self.truth((yield self.call(method, [right, left], {})))
-                holds = holds if isinstance(op, ast.In) else functions.logical_not(holds)
+                holds = holds if isinstance(op, ast.In) else _negated(holds)
             else:
                 if hasattr(type(right), "__next__"):
                     self.owned.change(right, "")
@@ -225,12 +237,19 @@ class Expressions:
 
     def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.In, ast.NotIn)):
-            if isinstance(left, Traced) or any(isinstance(v, Traced) for v in _items(right)):
-                raise CaptureError(
-                    "`in` cannot be captured for traced values",
-                    hint="write `x == 1 or x == 2`, or ut.any(ut.asarray([1, 2]) == x)",
-                )
-            return left in right if isinstance(op, ast.In) else left not in right
+            right = read(right)
+            if any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
+                holds = contains(right, left)
+            else:
+                holds = left in right
+            return holds if isinstance(op, ast.In) else _negated(holds)
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return is_same(left, right) is isinstance(op, ast.Is)
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            refuse_sequence(left, right)
+            if compares_to_false(left, right):
+                holds = equal(left, right)
+                return holds if isinstance(op, ast.Eq) else _negated(holds)
         return COMPARE[type(op)](left, right)
 
     def condition(self, node: ast.expr, env: Env) -> Work:
@@ -301,11 +320,13 @@ class Expressions:
         regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
         before = self.save(scratch)
-        a, after_a = yield self.on_side(regions[0], before, then, scratch)
-        b, after_b = yield self.on_side(regions[1], before, other, scratch)
+        a, after_a = yield self.on_side(regions[0], before, lambda: _or_absent(then), scratch)
+        b, after_b = yield self.on_side(regions[1], before, lambda: _or_absent(other), scratch)
         ctx.span = span
         join_states(before, after_a, after_b, regions, scratch, ctx)
         join_effects(before, [after_a.effect, after_b.effect], regions, builder)
+        if a is ABSENT and b is ABSENT:
+            raise Halted
         return merge(a, b, regions, ctx, "", span, by_condition("this expression", span))
 
     def on_side(self, region: int, state: State, work: Callable[[], Any], env: Env) -> Work:
@@ -334,8 +355,20 @@ class Expressions:
 # -- shared by the handlers --------------------------------------------------------------------------------
 
 
+def _or_absent(work: Callable[[], Any]) -> Work:
+    """What the work gives; ABSENT if it raises an exception at run time."""
+    try:
+        return (yield work())
+    except Halted:
+        return ABSENT
+
+
+def _negated(truth: Any) -> Any:
+    return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+
+
 def _items(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, (list, tuple, set)) else (value,)
+    return value if isinstance(value, (list, tuple, set, frozenset, dict)) else (value,)
 
 
 def _refuse_repetition(left: Any, right: Any) -> None:
@@ -344,6 +377,14 @@ def _refuse_repetition(left: Any, right: Any) -> None:
             raise CaptureError(
                 f"a {type(sequence).__name__} cannot be repeated a traced number of times",
                 hint="use an array: ut.zeros(n), ut.full(n, value)",
+            )
+
+
+def _refuse_filling(values: Any) -> None:
+    for value in values if isinstance(values, tuple) else values.values() if isinstance(values, dict) else (values,):
+        if isinstance(value, (Traced, TracedText)):
+            raise CaptureError(
+                "`%` cannot fill a traced value into a text", hint='write an f-string: f"{x:.2f}" instead of "%.2f" % x'
             )
 
 

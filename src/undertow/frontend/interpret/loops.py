@@ -33,6 +33,7 @@ from undertow.frontend.interpret.outcomes import (
     Return,
     cells,
     exits_of,
+    raised_as_break,
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedRange
@@ -231,7 +232,7 @@ def _statement_loop(
             index.enter(params[0])
         for name in carried.names:
             interp.owned.own_containers(env.vars[name])
-        outcome: Outcome = yield interp.run(cells(node.body, Cell(End(), None)), None, env)
+        outcome = raised_as_break((yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
         _refuse_changed_containers(before, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)

@@ -6,6 +6,7 @@ make an array of objects, and compute with these.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,10 +14,20 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError
+from undertow.frontend.syntax.source import Closure
 from undertow.frontend.values.traced import Traced, call_numpy
 
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
-_ITERATORS = (map, filter, zip, enumerate, reversed, type(iter([])), type(iter(())), type(iter({}.values())))
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_ITERATORS: tuple[type, ...] = (
+    map,
+    filter,
+    zip,
+    enumerate,
+    reversed,
+    type(iter([])),
+    type(iter(())),
+    type(iter({}.values())),
+)
 _MOST = 10_000  # values looked at in one argument
 
 
@@ -24,7 +35,7 @@ def holds_traced(value: Any) -> bool:
     """Is there a traced value in this argument, in containers of containers too?"""
     if isinstance(value, (Traced, str, bytes, int, float, np.ndarray, np.generic)):
         return isinstance(value, Traced)
-    stack = [value]
+    stack: list[Any] = [value]
     looked_at = 0
     while stack and looked_at < _MOST:
         item = stack.pop()
@@ -38,7 +49,8 @@ def holds_traced(value: Any) -> bool:
         elif isinstance(item, slice):
             stack.extend((item.start, item.stop, item.step))
         elif isinstance(item, _ITERATORS):
-            stack.extend(item.__reduce__()[1])
+            reduced: Any = item.__reduce__()
+            stack.extend(reduced[1])
     return False
 
 
@@ -60,3 +72,18 @@ def on_traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
             hint="use functions of ut, which follow the array API standard",
         )
     return partial(method, owner)
+
+
+def refuse_traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fault: Exception) -> None:
+    """Raise an error if a function of Python's that failed was passed traced values: it takes none."""
+    given = [*args, *kwargs.values()]
+    module = getattr(function, "__module__", None) or "builtins"
+    if module.partition(".")[0] not in sys.stdlib_module_names:
+        return  # the user's own, or a library's: what it says is what happened
+    if any(map(holds_traced, given)) or any(isinstance(value, Closure) for value in given):
+        what = "traced values" if any(map(holds_traced, given)) else "functions that are defined in a captured one"
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise CaptureError(
+            f"{name}() does not take {what}: Python raised {type(fault).__name__}",
+            hint="write it with operators, or with functions of ut, or define it outside",
+        ) from None

@@ -61,10 +61,7 @@ _COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq
 BINARY: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _NAMES.items()}
 INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
 UNARY: dict[type, Callable[[Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _UNARIES.items()}
-COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    **{op: _by_name(f"__{name}__") for op, name in _COMPARISONS.items()},
-    ast.Is: operator.is_, ast.IsNot: operator.is_not,
-}  # fmt: skip
+COMPARE: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _COMPARISONS.items()}
 
 
 def of_ufunc(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

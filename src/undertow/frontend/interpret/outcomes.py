@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import Span
@@ -114,6 +114,15 @@ def value_of(outcome: Outcome) -> Any:
     if isinstance(outcome, Return):
         return outcome.value
     return outcome.value if isinstance(outcome, Mixed) and RETURN in outcome.exits else ABSENT
+
+
+def raised_as_break(outcome: Outcome) -> Outcome:
+    """The outcome of a loop's body, where paths that raise leave the loop: there is no value to carry."""
+    if RETURN not in exits_of(outcome) or value_of(outcome) is not ABSENT:
+        return outcome
+    if isinstance(outcome, Mixed):
+        return replace(outcome, exits=tuple(BREAK if exit == RETURN else exit for exit in outcome.exits), value=None)
+    return BREAK
 
 
 def span_of(outcome: Outcome) -> Span | None:

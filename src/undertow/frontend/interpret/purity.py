@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError
-from undertow.tracebacks import is_library_file
+from undertow.frontend.syntax.calling import is_user_class
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -193,19 +193,6 @@ def is_generated(function: Any) -> bool:
     written_in: str | None = getattr(function.__code__, "co_qualname", None)  # since 3.11
     is_special = function.__name__.startswith("__")
     return is_special if written_in is None else written_in.startswith("__create_fn__.")
-
-
-@functools.lru_cache(maxsize=4096)
-def is_user_class(cls: type) -> bool:
-    """Did the user define it?"""
-    module = sys.modules.get(cls.__module__)
-    file = getattr(module, "__file__", None)
-    if cls.__module__.partition(".")[0] in (*sys.stdlib_module_names, "undertow", "numpy") and cls.__module__ not in (
-        "__main__", "__mp_main__"
-    ):  # fmt: skip
-        return False
-    is_heap_type = bool(cls.__flags__ & (1 << 9))
-    return is_heap_type and (file is None or not is_library_file(file))
 
 
 def is_foreign(value: Any) -> bool:

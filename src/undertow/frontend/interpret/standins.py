@@ -1,23 +1,10 @@
-"""Python objects with traced values inside: f-strings and ranges."""
+"""Python objects with traced values inside: ranges. (Texts are in `values/text.py`.)"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from undertow.errors import CaptureError
-from undertow.frontend.values.traced import Traced
-
-
-class TracedText(str):
-    """An f-string with traced values in it: a template, and the values that fill it at run time."""
-
-    template: str
-    values: list[Traced]
-
-    def __new__(cls, template: str, values: list[Traced]) -> TracedText:
-        made = super().__new__(cls, template.format(*map(repr, values)) if "{:" not in template else template)
-        made.template, made.values = template, values
-        return made
 
 
 class TracedRange:

@@ -7,18 +7,22 @@ import importlib
 from collections import deque
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import CaptureError
 from undertow.frontend.control.aliasing import fit_in_place, is_array
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.operators import INPLACE
 from undertow.frontend.interpret.special import of_operator, special
-from undertow.frontend.interpret.standins import TracedText
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
-from undertow.frontend.values.traced import Traced, roots_of
+from undertow.frontend.values.text import TracedText, escaped, text_of
+from undertow.frontend.values.traced import Traced, effect, roots_of
+from undertow.ops.debug import ERRORS
 
 
 class Statements(Interpreter):
@@ -47,7 +51,7 @@ class Statements(Interpreter):
                 before = yield self.item_of(holder, key)
             else:
                 self.at(target, env)
-                before = yield self.attribute_of(holder, target.attr, target, env)
+                before = yield self.attribute_of(holder, target.attr, self.span(target, env), env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
         if isinstance(before, (list, dict, set, deque, bytearray)):
@@ -105,14 +109,27 @@ class Statements(Interpreter):
             )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
-        if self.ctx.open_builder.region != 0 or node.exc is None:
-            when = "" if node.exc is None else " under a condition known only at run time"
-            raise CaptureError(f"`raise`{when} cannot be captured", self.span(node, env), hint=HINTS["Raise"])
+        if node.exc is None:
+            raise CaptureError("`raise` cannot be captured without an exception", self.span(node, env), HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
+        builder = self.ctx.open_builder
+        kind = error if isinstance(error, type) else type(error)
         if isinstance(error, KeyboardInterrupt):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
-        raise error
+        if builder.region == 0 and builder.kind == "function":
+            raise error  # whenever the function runs
+        if ERRORS.get(kind.__name__) is not kind:
+            raise CaptureError(
+                f"`raise {kind.__name__}` under a condition known only at run time cannot be captured",
+                hint="raise an exception of Python's own, such as ValueError; a graph knows no other classes",
+            )
+        held = () if isinstance(error, type) else error.args
+        text = text_of(held[0] if len(held) == 1 else held) if held else kind.__name__
+        values = text.values if isinstance(text, TracedText) else []
+        template = text.template if isinstance(text, TracedText) else escaped(text)
+        effect("raise", [np.False_, *values], template=template, error=kind.__name__)
+        raise Halted
 
     def delete(self, node: ast.Delete, env: Env) -> Work:
         for target in node.targets:

@@ -146,6 +146,8 @@ def as_array(value: Any, dtype: DType, what: str, span: Span | None) -> Any:
             for bound in (max(leaves), min(leaves)):
                 check_range(bound, dtype, f"an element of {what}", span)
         return cast(value, dtype) if weak else array
+    except TypeMismatch:
+        raise
     except (ValueError, TypeError, OverflowError):
         raise TypeMismatch(
             f"{what} is {describe(value)}, which is not an array",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from types import FunctionType
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
 from undertow.errors import CaptureError, Span
@@ -62,15 +63,28 @@ def refuse_wrong_arguments(
     raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"it takes {short}{shown}")
 
 
-def bind_arguments(closure: Closure, args: Sequence[Any], kwargs: dict[str, Any], span: Span | None) -> dict[str, Any]:
-    """Parameter name -> value, as Python would bind them."""
+def bind_arguments(
+    closure: Closure,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    span: Span | None,
+    default: Callable[[Closure, str, Any], Any] | None = None,
+) -> dict[str, Any]:
+    """Parameter name -> value, as Python would bind them; `default` may look up a default instead."""
     try:
         bound = closure.signature.bind(*args, **kwargs)
     except TypeError:
         refuse_wrong_arguments(closure.name, closure.signature, args, kwargs, span)
         raise
+    given = len(bound.arguments)
+    before = set(bound.arguments)
     bound.apply_defaults()
-    return dict(bound.arguments)
+    values = dict(bound.arguments)
+    if default is not None and len(values) > given:
+        for name, parameter in closure.signature.parameters.items():
+            if name not in before and parameter.default is not parameter.empty:
+                values[name] = default(closure, name, values[name])
+    return values
 
 
 def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.Signature:
@@ -89,6 +103,30 @@ def signature_of(arguments: ast.arguments, defaults: dict[str, Any]) -> inspect.
 def signature_with(names: Iterable[str], kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD) -> inspect.Signature:
     """The signature of a function whose parameters are all of one kind."""
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library_module(name: str) -> bool:
+    """Is it a module of the standard library, an installed package or Undertow?"""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:  # built in; or a notebook, a prompt
+        return name.partition(".")[0] in sys.stdlib_module_names and name != "__main__"
+    return is_library_file(file)
+
+
+def is_user_class(kind: type) -> bool:
+    """Is it a class of the user's own?"""
+    return not is_library_module(kind.__module__)
+
+
+def decorated(function: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """The definition of an @ut.function, and the arguments that it is bound to; None if it is anything else."""
+    bound: tuple[Any, ...] = ()
+    while isinstance(function, MethodType):  # what `classmethod` makes of one, from Python 3.13 on
+        function, bound = function.__func__, (function.__self__, *bound)
+    if not hasattr(type(function), "__undertow_definition__"):  # not of the object: a method has what its function has
+        return None
+    return function.__undertow_definition__, (*function.__undertow_bound__, *bound)
 
 
 def is_user_code(function: Any) -> bool:

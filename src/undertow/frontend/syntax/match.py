@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from undertow.frontend.syntax.parse import compile_statements, parse, walk
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 _COMPARED = (
-    "co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_code", "co_names",
+    "co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_code", "co_names",
     "co_varnames", "co_freevars", "co_cellvars", *(["co_exceptiontable"] if sys.version_info >= (3, 11) else []),
 )  # fmt: skip
 
@@ -53,7 +54,7 @@ def _definitions(source: str, filename: str) -> _Definitions:
 
 
 def _imports(tree: ast.Module) -> list[ast.stmt]:
-    """One statement that imports whatever the module imports: calls of what these names have are compiled differently."""
+    """One statement that imports whatever the module imports: attributes of these names are called by other code."""
     names: dict[str, None] = {}
     stack: list[ast.AST] = [tree]
     while stack:
@@ -105,7 +106,10 @@ def find_cached(source: str, filename: str, code: CodeType, module: CodeType) ->
     """The definition in a text that is known to compile to this module, where the module has this code."""
     if code.co_firstlineno not in _lines_of_equals(module, code):
         return None
-    places = _definitions(source, filename).by_name.get(code.co_name, ())
+    try:
+        places = _definitions(source, filename).by_name.get(code.co_name, [])
+    except (SyntaxError, ValueError, RecursionError):
+        return None
     nodes = [p.node for p in places if p.line == code.co_firstlineno and _has_parameters(p.node, code)]
     return nodes[0] if len(nodes) == 1 else None
 
@@ -206,6 +210,8 @@ def is_same_code(a: CodeType, b: CodeType) -> bool:
         if a is b:
             continue
         if any(getattr(a, name) != getattr(b, name) for name in _COMPARED) or len(a.co_consts) != len(b.co_consts):
+            return False
+        if (a.co_flags ^ b.co_flags) & ~inspect.CO_NESTED:  # which says only that it stands in another function
             return False
         for one, other in zip(a.co_consts, b.co_consts, strict=True):
             if isinstance(one, CodeType) and isinstance(other, CodeType):

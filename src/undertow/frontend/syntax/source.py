@@ -1,4 +1,4 @@
-"""Closures: a Python function's syntax tree, with the values of its free names; and the variables of its activations."""
+"""Closures: the syntax tree of a Python function with the values of its free names; the variables of activations."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class Env:
     is_comprehension: bool = False
     born: int = field(default_factory=births.__next__)
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
+    called_at: Span | None = None  # if it is a helper that is captured inline
 
     def outwards(self) -> Iterator[Env]:
         """This activation, then the enclosing ones."""
@@ -127,7 +128,7 @@ def closure_of(function: FunctionType, located: Located | None = None) -> Closur
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
     node = located.node
-    annotations = _annotations(function, cells, Span(located.file, node.lineno, function=name))
+    annotations = _annotations(function, Span(located.file, node.lineno, function=name))
     return Closure(
         node, name, located.file, function.__globals__, cells, None, _signature(function), function, annotations
     )
@@ -154,14 +155,18 @@ def _definition_span(function: FunctionType) -> Span:
     return Span(code.co_filename, first, function=function.__qualname__.replace("<locals>.", ""))
 
 
-def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> dict[str, Any]:
+def _annotations(function: FunctionType, span: Span) -> dict[str, Any]:
     """Annotations as objects; strings (`from __future__ import annotations`) are evaluated."""
     annotations = dict(function.__annotations__)
-    known = {name: cell.cell_contents for name, cell in cells.items() if _is_filled(cell)}
+    owner = inspect.unwrap(function)  # functools.wraps copies annotations, which mean what they mean where written
+    if not isinstance(owner, FunctionType) or owner.__annotations__ != annotations:
+        owner = function
+    cells = dict(zip(owner.__code__.co_freevars, owner.__closure__ or (), strict=True))
+    known = {name: cell.cell_contents for name, cell in cells.items() if is_filled(cell)}
     for name, value in annotations.items():
         if isinstance(value, str):
             try:
-                annotations[name] = eval(value, function.__globals__, known)
+                annotations[name] = eval(value, owner.__globals__, known)
             except Exception as fault:
                 visible = "names in annotations must be globals of the file or variables that the body uses"
                 why, hint = reason(fault, visible)
@@ -173,7 +178,8 @@ def _annotations(function: FunctionType, cells: dict[str, Any], span: Span) -> d
     return annotations
 
 
-def _is_filled(cell: Any) -> bool:
+def is_filled(cell: Any) -> bool:
+    """Has the variable of a closure a value?"""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:

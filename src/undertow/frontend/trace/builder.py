@@ -230,13 +230,19 @@ class Builder:
             if any(start.node >= mark.nodes for start in region.starts):
                 self.regions[number] = replace(region, starts=())
 
-    def finish(self, results: Sequence[Port], carried: int = 0) -> FunctionGraph:
-        """The finished graph, parameters first."""
+    def finish(self, results: Sequence[Port], carried: int = 0, dropped: frozenset[int] = frozenset()) -> FunctionGraph:
+        """The finished graph, parameters first; `dropped` are parameters that nothing uses."""
         self.is_open = False
+        self.params = [number for number in self.params if number not in dropped]
         first = [0, *self.params]
-        taken = set(first)
+        taken = {*first, *dropped}
         order = first + [n for n in range(len(self.nodes)) if n not in taken]
         return self._graph(order, range(len(self.regions)), self.params, results, carried)
+
+    def used(self, results: Sequence[Port]) -> set[int]:
+        """The nodes that others, or the results, read."""
+        ports = [port for node in self.nodes for port in (*node.inputs, *node.controls) if isinstance(port, Port)]
+        return {port.node for port in (*ports, *results)}
 
     def finish_with(
         self, kept: set[int], params: Sequence[int], results: Sequence[Port], carried: int

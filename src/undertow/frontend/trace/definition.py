@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
@@ -23,6 +24,7 @@ from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.places import Paths, by_class, static_objects
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
@@ -51,6 +53,7 @@ class Definition:
         self._notes: dict[str, Annotation | None] = {}
         # Functions derived from this one, such as its gradient, by its options: `ut.grad(f)` is made once.
         self.derived: dict[Any, Any] = {}
+        self.paths = Paths()  # what its captures have read outside
 
     @property
     def closure(self) -> Closure:
@@ -69,6 +72,20 @@ class Definition:
         """Its name without the enclosing scopes: the name of its calls."""
         return self.name.rsplit(".", 1)[-1]
 
+    def become(self, other: Definition) -> None:
+        """Take the place of what another definition is; so do those that are made from this one."""
+        self.function, self._closure, self._located = other.function, other._closure, other._located
+        stack = [self]
+        while stack:
+            definition = stack.pop()
+            definition.forget()
+            stack += [function.__undertow_definition__ for function in definition.derived.values()]
+
+    def forget(self) -> None:
+        """Read the function again when it is next needed."""
+        self._closure = self.function if isinstance(self.function, Closure) else None
+        self._notes.clear()
+
     def note(self, name: str) -> Annotation | None:
         """The annotation of a parameter, or of "return"."""
         if name not in self._notes:
@@ -86,7 +103,12 @@ class Definition:
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         """Write the body of a call; `check` converts what it returns."""
-        return session.interpreter.invoke(self.closure, args, kwargs, check)
+        try:
+            return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
+        except Halted:
+            raise CaptureError(
+                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+            ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         """The one specialization that every call in this session uses; None if that depends on the arguments."""
@@ -106,8 +128,6 @@ def _not_a_function(decorated: Any) -> CaptureError:
     what, hint = brief(decorated), "decorate a `def` or a lambda"
     if isinstance(decorated, type):
         what, hint = f"the class `{decorated.__name__}`", "decorate its methods individually"
-    elif isinstance(decorated, (staticmethod, classmethod, property)):
-        what, hint = f"a {kind}", f"put @{kind} first, and @ut.function below it"
     elif isinstance(decorated, functools.partial):
         what, hint = "a functools.partial", "decorate the function itself, or a lambda that calls it"
     elif isinstance(decorated, MethodType):
@@ -129,11 +149,23 @@ class Arguments:
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
 
-    def passed(self, signature: inspect.Signature, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The positional and keyword arguments that pass these leaves."""
+    @property
+    def key(self) -> tuple[tree.Structure, ...]:
+        """The structures as they select a program: of objects, the class alone."""
+        return by_class(self.structures)
+
+    @property
+    def objects(self) -> list[Any]:
+        """The objects that count by their class."""
+        return static_objects(self.structures)
+
+    def passed(
+        self, signature: inspect.Signature, leaves: Sequence[Any], static: Callable[[Any], Any] | None = None
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The positional and keyword arguments that pass these leaves; `static` may replace the objects around them."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        for name, value in zip(self.parameters, tree.unflatten_each(self.structures, leaves), strict=True):
+        for name, value in zip(self.parameters, tree.unflatten_each(self.structures, leaves, static), strict=True):
             kind = signature.parameters[name].kind
             if kind == kind.VAR_POSITIONAL:
                 args.extend(value)
@@ -178,7 +210,8 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     current = context()
     # Errors of a call from outside point to the definition: Python's traceback shows the call.
     span = current.span if current is not None else definition.closure.span
-    values = bind_arguments(definition.closure, args, kwargs, span)
+    default = current.session.default if current is not None and current.builder is not None else None
+    values = bind_arguments(definition.closure, args, kwargs, span, default)
     leaves: list[Any] = []
     types: list[Type] = []
     structures: list[tree.Structure] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.calling import is_user_code, signature_with
+from undertow.frontend.syntax.calling import decorated, is_user_code, signature_with
 from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.definition import Check, Definition
 from undertow.frontend.trace.pullback import pull_back, scalar_of, write_call
@@ -32,15 +32,15 @@ from undertow.types import said
 
 def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]]:
     """The definition of what the user passes as a function, and the arguments that it is bound to."""
-    definition = getattr(function, "__undertow_definition__", None)
-    if definition is not None:
-        return definition, tuple(getattr(function, "__undertow_bound__", ()))
+    known = decorated(function)
+    if known is not None:
+        return known
     bound: tuple[Any, ...] = ()
     if isinstance(function, MethodType):
         function, bound = function.__func__, (function.__self__,)
     elif not isinstance(function, (FunctionType, Closure, partial, type)):
         method = type(function).__dict__.get("__call__")
-        if hasattr(method, "__undertow_definition__") or is_user_code(method):  # an object that can be called
+        if decorated(method) is not None or is_user_code(method):  # an object that can be called
             inner, _ = definition_of(method, what)
             return inner, (function,)
     if isinstance(function, FunctionType):
@@ -121,6 +121,10 @@ class Adapted(Made):
         return self._adapted
 
     _adapted: Closure | None = None
+
+    def forget(self) -> None:
+        super().forget()
+        self._adapted = None
 
 
 class Bound(Adapted):

@@ -18,6 +18,9 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import renamed
+from undertow.frontend.trace.guards import Guards, Read
+from undertow.frontend.trace.places import Places
+from undertow.frontend.trace.returned import refuse_closures
 from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
@@ -47,15 +50,20 @@ class Captured:
     needs_seed: bool
     variables: dict[str, Any] = field(default_factory=dict)  # name in the graphs -> the variable
     written: frozenset[str] = frozenset()
+    has_effect: bool = False  # does it print, assert or assign?
     most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
+    guards: Guards | None = None  # what it reads outside; its hidden arguments come after the leaves
 
 
 def capture_main(
     definition: Definition, arguments: Arguments, write: Callable[[CaptureSession, list[Traced]], Work]
 ) -> Captured:
     """The library of a main graph with these parameters, whose body `write` writes."""
-    main = MainGraph(arguments.types)
-    return drive(until_fixpoint(main, lambda: _attempt(main, definition, arguments, write)))  # type: ignore[no-any-return]
+    paths = definition.paths
+    main = MainGraph(arguments.types, paths=paths, guarded=paths.static, level=paths.level)
+    captured: Captured = drive(until_fixpoint(main, lambda: _attempt(main, definition, arguments, write)))
+    paths.static, paths.level = paths.static | main.guarded, max(paths.level, main.level)
+    return captured
 
 
 def _attempt(
@@ -66,13 +74,18 @@ def _attempt(
     session.fresh_name("main")
     leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(main.types, arguments.names, strict=True)]
     ctx.builder, ctx.span = builder, definition.closure.span
+    places = session.places = Places(builder, main.paths, main.guarded, main.level)
+    for number, value in enumerate(arguments.objects):
+        places.take(None, None, Read.ARGUMENT, number, value, type(value).__name__)
     # What NumPy computes with constants is part of the program: IEEE floats, and no warnings.
     with capturing(ctx), np.errstate(all="ignore"):
         try:
             value = drive(write(session, leaves))
             results, structure = tree.flatten(value, is_traced)
+            refuse_closures(structure)
             ports = [port_in(leaf, 0, ctx) for leaf in results]
         except UndertowError as fault:
+            _with_more_guards(main, places)
             fault.span = fault.span or ctx.span
             raise
         except StartOver as restart:
@@ -80,15 +93,29 @@ def _attempt(
                 raise
             raise InternalError(f"nobody was told the {restart}", ctx.span) from restart
         except (Exception, SystemExit) as fault:
+            _with_more_guards(main, places)
             raise raised_by_python(fault, ctx.span) from None
     if builder.effect is not None:
         ports.append(builder.use(builder.effect))
-    library = library_of(builder.finish(ports), session.graphs)
+    guards, hidden = places.finish(builder.used(ports))
+    seed = [] if builder.key is None else [builder.key.node]
+    builder.params = [*builder.params[: len(leaves)], *hidden, *seed]
+    library = library_of(builder.finish(ports, dropped=frozenset(places.params.difference(hidden))), session.graphs)
     refuse_endless(library)
     variables = {name: variable for variable, name in session.variables.items()}
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
-    return Captured(library, main.types, arguments.structures, structure, len(results), needs_seed, variables, assigned)
+    return Captured(
+        library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
+        has_effect=builder.effect is not None, guards=guards,
+    )  # fmt: skip
+
+
+def _with_more_guards(main: MainGraph, places: Places) -> None:
+    """After a failure: perhaps something outside must be known now. Start over with fewer hidden arguments, if any."""
+    for level in (1, 2):
+        if places.has_hidden(level):
+            raise StartOver(main, level=level)
 
 
 def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
@@ -132,7 +159,7 @@ def capture_call(definition: Definition, arguments: Arguments) -> Captured:
     """The library for calling a function with arguments of these types."""
 
     def write(session: CaptureSession, leaves: list[Traced]) -> Work:
-        args, kwargs = arguments.passed(definition.closure.signature, leaves)
+        args, kwargs = arguments.passed(definition.closure.signature, leaves, session.taken)
         value = yield session.call(definition, args, kwargs)
         if session.specializations:
             learn_types(session, session.specializations[0].types)
@@ -145,7 +172,7 @@ def capture_map(definition: Definition, arguments: Arguments, mapped: tuple[bool
     """The library for many calls in one run, over the leading axis of the mapped arguments."""
 
     def write(session: CaptureSession, leaves: list[Traced]) -> Work:
-        values = tree.unflatten_each(arguments.structures, leaves)
+        values = tree.unflatten_each(arguments.structures, leaves, session.taken)
         arrays = [value if is_mapped else Shared(value) for value, is_mapped in zip(values, mapped, strict=True)]
         return graph_map(session.ctx, arrays, lambda args: session.call(definition, args, {}))
 

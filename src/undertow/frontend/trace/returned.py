@@ -13,7 +13,8 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.interpret.numpy_calls import holds_traced
-from undertow.frontend.interpret.standins import TracedRange, TracedText
+from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.syntax.source import Closure
 from undertow.frontend.values.tree import Structure
 from undertow.types import DTYPES
 
@@ -34,11 +35,6 @@ def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
 
 
 def _refuse(value: Any) -> None:
-    if isinstance(value, TracedText):
-        raise CaptureError(
-            f"this f-string contains a traced {value.values[0].type}: its text is known only at run time",
-            hint="it can only be printed, or be the message of an assert",
-        )
     if isinstance(value, TracedRange):
         raise CaptureError(
             "a range with traced bounds cannot be returned", hint="return its bounds, or ut.arange(start, stop)"
@@ -53,12 +49,23 @@ def _refuse(value: Any) -> None:
             f"an array of {value.dtype.name} cannot be returned", hint="graphs have bool, i32, i64, f32 and f64"
         )
     held = [vars(value)] if hasattr(value, "__dict__") and not isinstance(value, type) else []
+    held += [value.__self__] if hasattr(value, "__self__") else []
     held += [value.args, value.keywords] if hasattr(value, "func") and hasattr(value, "keywords") else []
     if holds_traced(value) or any(map(holds_traced, held)):
         raise CaptureError(
             f"{brief_type(value)} that holds traced values cannot be returned",
             hint="return the values in a tuple, list, dict or dataclass",
         )
+
+
+def refuse_closures(structure: Structure) -> None:
+    """Raise an error if the outermost result holds a function that is defined in a captured one."""
+    for token in structure:
+        if token[0] == "static" and isinstance(token[1].value, Closure):
+            raise CaptureError(
+                f"`{token[1].value.name}` is defined inside of a captured function and cannot be returned",
+                hint="return the values that it computes, or define it outside",
+            )
 
 
 def brief_type(value: Any) -> str:

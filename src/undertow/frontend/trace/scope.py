@@ -7,7 +7,9 @@ graph is written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,12 @@ import numpy as np
 from undertow.errors import CaptureError
 from undertow.frontend.control.merge import force
 from undertow.frontend.control.restart import StartOver
+from undertow.frontend.syntax.calling import is_library_module
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.trace.definition import Binding, Specialization
+from undertow.frontend.trace.guards import Read
+from undertow.frontend.trace.places import Paths, Places, needs_now
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import is_static_equal
 from undertow.frontend.values.traced import Context, Traced, emit, is_traced
@@ -39,6 +44,9 @@ class MainGraph:
 
     types: tuple[Type, ...] = ()  # of the arguments
     assigned: frozenset[Any] = frozenset()  # variables that it assigns: their reads must be in program order
+    paths: Paths = field(default_factory=Paths)
+    guarded: frozenset[int] = frozenset()  # hidden arguments that must be guards, by path
+    level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -56,6 +64,7 @@ class Scope:
         self.main = main
         self.variables: dict[Any, str] = {}  # variable in use -> its name in the graphs
         self.binding: Binding | None = None
+        self.places: Places | None = None  # what is read outside; None where Python runs once, as in a SubGraph
         self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
 
     # -- hidden parameters ---------------------------------------------------------------------------------
@@ -122,6 +131,53 @@ class Scope:
                 if (there[what] if isinstance(what, str) else what in builder.lifted)
             }
 
+    # -- outside -------------------------------------------------------------------------------------------
+
+    def read_cell(self, cell: Any, name: str) -> Any:
+        value = cell.cell_contents
+        return value if self.places is None else self.places.take(None, cell, Read.CELL, None, value, name)
+
+    def read_global(self, table: dict[str, Any], name: str, is_library: bool) -> Any:
+        value = table[name]
+        if self.places is None or is_library:
+            return value
+        if isinstance(value, ModuleType) and is_library_module(value.__name__):
+            return value
+        return self.places.take(None, table, Read.GLOBAL, name, value, name)
+
+    def miss_global(self, table: dict[str, Any], name: str, is_library: bool) -> None:
+        if self.places is not None and not is_library:
+            self.places.miss(None, table, Read.GLOBAL, name)
+
+    def attribute(self, value: Any, name: str) -> Any:
+        if self.places is None or isinstance(value, Traced):
+            return getattr(value, name)
+        return self.places.attribute(value, name)
+
+    def is_outside(self, container: Any) -> bool:
+        return self.places is not None and self.places.is_outside(container)
+
+    def taken(self, value: Any) -> Any:
+        return value if self.places is None else self.places.taken(value)
+
+    def default(self, closure: Any, name: str, value: Any) -> Any:
+        is_theirs = self.places is not None and isinstance(closure.python, FunctionType)
+        return self.places.default(closure.python, name, value) if is_theirs else value  # type: ignore[union-attr]
+
+    def hold(self, values: Iterable[Any]) -> None:
+        if self.places is not None:
+            for value in values:
+                for item in value if type(value) in (list, tuple) else (value,):
+                    self.places.hold(item)
+
+    def hold_code(self, function: Any) -> None:
+        if self.places is not None:
+            self.places.hold_code(function)
+
+    def needs_now(self, value: Traced) -> None:
+        if self.places is not None:
+            needs_now(self.places, self.main, value)
+
     # -- names and variables -------------------------------------------------------------------------------
 
     def note_reading(self, env: Env, name: str, value: Any) -> None:
@@ -141,7 +197,14 @@ class Scope:
         return True
 
     def bound(self, value: Any) -> Any:
-        bound = self.binding.get(id(value)) if self.binding else None
+        if not self.binding:
+            return value
+        if self.places is not None and isinstance(value, Traced):
+            # An array outside is a hidden argument; the gradient knows it by its identity.
+            original = self.places.original(value)
+            bound = None if original is None else self.binding.get(id(original))
+        else:
+            bound = self.binding.get(id(value))
         return value if bound is None else bound[1]
 
     def seen(self, value: Any) -> Any:
@@ -152,7 +215,7 @@ class Scope:
         if not self.binding or not isinstance(value, (list, tuple, dict)):
             return self.seen(value)
         leaves, structure = tree.flatten(value, is_traced)
-        if not any(id(leaf) in self.binding for leaf in leaves):
+        if all(self.seen(leaf) is leaf for leaf in leaves):
             return value
         return tree.unflatten(structure, [self.seen(leaf) for leaf in leaves])
 

@@ -7,7 +7,7 @@ random numbers and the interpreter use their session through this protocol alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -54,6 +54,38 @@ class Session(Protocol):
 
     def forget_hidden(self, builder: Builder) -> None:
         """After a rollback of the builder, forget the hidden parameters that are gone."""
+
+    # -- what is outside of the program ------------------------------------------------------------------------
+
+    def read_cell(self, cell: Any, name: str) -> Any:
+        """What the program gets for a variable of a function around it; ValueError if it has no value."""
+
+    def read_global(self, table: dict[str, Any], name: str, is_library: bool) -> Any:
+        """What the program gets for a global variable; those of libraries are taken as they are."""
+
+    def miss_global(self, table: dict[str, Any], name: str, is_library: bool) -> None:
+        """Note that a name is not a global variable: it is one of Python's."""
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute, or a `Getter` of it (places.py); AttributeError if there is none."""
+
+    def is_outside(self, container: Any) -> bool:
+        """Does a list, dict, set or dataclass stand for one outside of the program?"""
+
+    def taken(self, value: Any) -> Any:
+        """What the program got for an object or container outside."""
+
+    def default(self, closure: Closure, name: str, value: Any) -> Any:
+        """What the program gets for the default of a parameter."""
+
+    def hold(self, values: Iterable[Any]) -> None:
+        """Code that is not captured gets to see these objects: what they hold must be the same in later calls."""
+
+    def hold_code(self, function: Any) -> None:
+        """Code of the user's runs as it is, during capture: what it reads must be the same in later calls."""
+
+    def needs_now(self, value: Traced) -> None:
+        """Python needs a traced value now: start over, if it comes from outside alone."""
 
     # -- variables, and their substitutes ----------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.syntax.calling import is_user_code, signature_with
+from undertow.frontend.syntax.calling import decorated, is_user_code, signature_with
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
@@ -41,9 +41,9 @@ _HOW = "write ut.jvp(f, (x, y), (dx, dy)): a tangent for each argument, None whe
 
 def definition_of(function: Any, count: int, span: Span | None) -> tuple[Definition, tuple[Any, ...]]:
     """The definition to capture for a call with `count` arguments, and the arguments that the function is bound to."""
-    definition = getattr(function, "__undertow_definition__", None)
-    if definition is not None:
-        return definition, getattr(function, "__undertow_bound__", ())
+    known = decorated(function)
+    if known is not None:
+        return known
     if isinstance(function, Traced) or not callable(function):
         raise CaptureError(f"ut.jvp takes a function, not {brief(function)}", span, hint=_HOW)
     return Definition(_applied(function, count, span)), ()

@@ -71,6 +71,21 @@ class Variable:
         self.name = name
         self.cell = cells.Cell(_frozen(value))  # changed by transactions alone
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "cell": self.value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({**state, "cell": cells.Cell(_frozen(state["cell"]))})
+
+    def __copy__(self) -> Variable:
+        """Another variable, with the same value now."""
+        other = type(self).__new__(type(self))
+        other.__setstate__(self.__getstate__())
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        return self.__copy__()  # its value is never written to
+
     @property
     def value(self) -> Any:
         """The last committed value."""

@@ -7,7 +7,7 @@ way to the builder; with no traced operand it computes at once, with the referen
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
 from undertow.ops.op import CATALOGUE, Op, find
+from undertow.tracebacks import boundary
 from undertow.types import DType, Type, bool_, dtype_of, said, type_of
 
 
@@ -125,8 +126,18 @@ class Traced:
     def T(self) -> Any:
         return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
-    def __repr__(self) -> str:
+    def __undertow_repr__(self) -> str:
+        """For our own messages."""
         return f"<traced {self.type}>"
+
+    def __repr__(self) -> str:
+        current = _CONTEXT.get()
+        if current is not None and current.builder is not None and not current.is_plain_python:
+            raise self._unknown(
+                f"the text of a traced {self.type} is known only at run time",
+                'print it with print(x), or with an f-string: print(f"x is {x}")',
+            )
+        return self.__undertow_repr__()
 
     # -- what Python cannot do with it ---------------------------------------------------------------------
 
@@ -134,6 +145,8 @@ class Traced:
         """The error of Python code that needs a value now which is known only at run time."""
         if not self.builder.is_open:
             return used_too_late(self)
+        if (current := context([self])) is not None:
+            current.session.needs_now(self)
         return CaptureError(what, hint=hint)
 
     def __bool__(self) -> bool:
@@ -207,6 +220,11 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
+        for other in operands:
+            if isinstance(other, (list, tuple, range)) and not self.type.shape:
+                _refuse_list(name, other, self)
+        if self.type.dtype == bool_ and not self.type.shape and name == "bitwise_invert":
+            raise CaptureError("`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)")
         if self.type.dtype == bool_ and _are_boolean_arrays(operands) and name in _ufuncs():
             return NUMPY[_ufuncs()[name]](*operands)
         result = FUNCTIONS[name](*operands)
@@ -237,6 +255,15 @@ def stays_weak(value: object) -> bool:
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
+def _refuse_list(name: str, other: Any, scalar: Traced) -> None:
+    """A list beside a single number: an error in Python, except that `==` is False and `*` repeats the list."""
+    kind = type(other).__name__
+    raise CaptureError(
+        f"Python does not {name.replace('_', ' ')} a {kind} and a single number by element, here {said(scalar.type)}",
+        hint=f"make an array of the {kind} first: ut.asarray([1, 2])",
+    )
+
+
 def _are_boolean_arrays(operands: Sequence[Any]) -> bool:
     """Are all operands booleans, and is one an array? Then operators are NumPy's; on single ones they are Python's."""
     types = [type_of(v) if isinstance(v, np.ndarray) else getattr(v, "type", None) for v in operands]
@@ -261,7 +288,7 @@ def numpy_names() -> dict[Any, str]:
 
 def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function of NumPy's with traced values somewhere in its arguments."""
-    row = NUMPY.get(function)
+    row = NUMPY.get(function) if isinstance(function, Hashable) else None
     if row is None:
         raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=_NUMPY_HINT)
     return row(*args, **kwargs)
@@ -294,11 +321,11 @@ def _install() -> None:
 
     for row in CATALOGUE.values():
         for dunder in row.names("__"):
-            setattr(Traced, f"__{dunder}", forward(row.public))
+            setattr(Traced, f"__{dunder}", boundary(forward(row.public)))
             if row.arity == 2 and f"__{dunder}" not in _COMPARISONS:
-                setattr(Traced, f"__r{dunder}", backward(row.public))
+                setattr(Traced, f"__r{dunder}", boundary(backward(row.public)))
         for name in row.names("."):
-            made = method(row.public)
+            made = boundary(method(row.public))
             made.__name__ = name
             setattr(Traced, name, made)
 

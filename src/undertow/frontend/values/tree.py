@@ -132,14 +132,14 @@ def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None
     return stack[0][1][0]
 
 
-def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any]) -> list[Any]:
+def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any], static: Any = None) -> list[Any]:
     """The containers of these structures, which share one list of leaves.
 
     >>> unflatten_each([(("tuple", 2), LEAF, LEAF), (LEAF,)], [1, 2, 3])
     [(1, 2), 3]
     """
     rest = iter(leaves)
-    return [unflatten(structure, list(islice(rest, structure.count(LEAF)))) for structure in structures]
+    return [unflatten(s, list(islice(rest, s.count(LEAF))), static=static) for s in structures]
 
 
 def numbered(values: Iterable[object], is_leaf: Any = None, at: int = 0) -> list[tuple[range, Structure]]:

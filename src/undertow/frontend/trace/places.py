@@ -1,0 +1,624 @@
+"""Places: what a capture reads outside of the program, and what the program gets for it.
+
+Globals, variables of enclosing functions, attributes of objects and the contents of containers may change between two
+calls. So a capture notes each place that it reads (guards.py), and what it found there:
+
+- floats and arrays become hidden arguments of the main graph, read again at each call;
+- lists, tuples, dicts and dataclasses are copied, each value in them being a place of its own;
+- other objects of the user's are read attribute by attribute; another object of the same class serves as well;
+- everything else is a guard: where it has changed, the function is captured again.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from undertow.frontend.control.restart import StartOver
+from undertow.frontend.syntax.calling import is_library_module, is_user_class, is_user_code
+from undertow.frontend.syntax.source import is_filled
+from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
+from undertow.frontend.values import tree
+from undertow.frontend.values.traced import Traced
+from undertow.ir.graph import Port
+from undertow.ops.op import CATALOGUE
+from undertow.tracebacks import is_library_file
+from undertow.types import DTYPES, Type, dtype_of, f64, i64
+
+_DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic)
+_MOST_HIDDEN = 64  # numbers of a container that are hidden arguments each; a longer one is compared as a whole
+_OPENED = 2  # changes of an integer after which it is tried as a hidden argument
+_LATER = object()
+_RAISE = object()
+
+
+class Paths:
+    """The places that captures of one function have read, by number, and what was learned of them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, Read, Any, int], int] = {}
+        self._roots: dict[int, Any] = {}  # held, so that no other object gets the same id
+        self.static: frozenset[int] = frozenset()  # hidden arguments whose value a capture needed
+        self.level = 0  # of the last capture that succeeded: see `MainGraph`
+        self._changes: dict[int, int] = {}
+
+    def number(self, source: int, root: Any, read: Read, key: Any) -> int:
+        """The number of a place: that of the object, or -1 and a root, and how it is read."""
+        if source < 0:
+            self._roots[id(root)] = root
+        return self._numbers.setdefault((source, read, key, id(root) if source < 0 else 0), len(self._numbers))
+
+    def note_change(self, path: int) -> None:
+        """A call found another value at this place than a program was captured with."""
+        self._changes[path] = self._changes.get(path, 0) + 1
+
+    def is_varying(self, path: int) -> bool:
+        """Has the value changed so often that an integer is better tried as a hidden argument?"""
+        return self._changes.get(path, 0) >= _OPENED
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A row of guards in the making."""
+
+    number: int
+    source: int
+    root: Any
+    read: Read
+    key: Any
+    path: int
+    name: str
+    check: Check = Check.SAME
+    expected: Any = None
+    port: Port | None = None  # the hidden argument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Getter:
+    """An attribute that a function of the user's computes: a property. The interpreter captures the call."""
+
+    function: FunctionType
+    args: tuple[Any, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Container:
+    """A container outside whose contents are being taken."""
+
+    original: Any
+    place: Place
+    parts: list[tuple[Read, Any, Any, str]]  # how to read what is still to come, its value and name; the next one last
+    taken: list[Any]
+    build: Callable[[list[Any]], Any]
+
+
+class Places:
+    """Everything that one attempt to capture a program has read outside."""
+
+    def __init__(self, builder: Builder, paths: Paths, guarded: frozenset[int], level: int) -> None:
+        self.builder = builder
+        self.guarded = guarded  # hidden arguments that must be guards
+        self._level = level
+        self._paths = paths
+        self._places: list[Place] = []
+        self._values: dict[int, Any] = {}  # path -> what the program got
+        # Objects, containers and arrays: id -> (the original, what the program got, its place).
+        self._known: dict[int, tuple[Any, Any, Place]] = {}
+        self._copies: dict[int, Any] = {}  # id -> a container of the program's that stands for one outside
+        self._hidden: dict[Port, tuple[Place, Any]] = {}  # the value at capture
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def take(self, source: Place | None, root: Any, read: Read, key: Any, value: Any, name: str) -> Any:
+        """What the program gets for a value at a place outside."""
+        path = self._paths.number(-1 if source is None else source.path, root, read, key)
+        if path in self._values:
+            return self._values[path]
+        open_containers: list[_Container] = []
+        taken = self._take_one(self._place(source, root, read, key, name), value, open_containers)
+        while open_containers:
+            top = open_containers[-1]
+            if taken is not _LATER:
+                top.taken.append(taken)
+            if top.parts:
+                part_read, part_key, part, part_name = top.parts.pop()
+                taken = self._take_one(
+                    self._place(top.place, None, part_read, part_key, part_name), part, open_containers
+                )
+            else:
+                open_containers.pop()
+                taken = top.build(top.taken)
+                self._remember(top.original, taken, top.place)
+        self._values[path] = taken
+        return taken
+
+    def miss(self, source: Place | None, root: Any, read: Read, key: Any) -> None:
+        """Note that there is nothing at a place."""
+        path = self._paths.number(-1 if source is None else source.path, root, read, key)
+        if path not in self._values:
+            self._place(source, root, read, key, "").check = Check.MISSING
+            self._values[path] = None
+
+    # -- what code that is not captured sees -------------------------------------------------------------------
+
+    def hold(self, value: Any) -> None:
+        """Code that is not captured gets to see this object: no other one will do, nor other values in it."""
+        waiting = [value]
+        while waiting:
+            item = waiting.pop()
+            place = self.place_of(item)
+            if place is None or place.check == Check.SAME:
+                continue
+            place.check, place.expected = Check.SAME, item
+            for name, inner in list(getattr(item, "__dict__", {}).items()):
+                self._hold(place, None, Read.OWN, name, inner, waiting)
+
+    def hold_code(self, function: Any) -> None:
+        """Code of the user's runs as it is: what it reads by name must not change."""
+        waiting = [function]
+        seen = {id(function)}
+        while waiting:
+            item = waiting.pop()
+            if not isinstance(item, FunctionType) or is_library_file(item.__code__.co_filename):
+                self.hold(item)
+                continue
+            reads: list[tuple[Any, Read, Any, Any]] = [
+                (cell, Read.CELL, None, cell) for cell in item.__closure__ or () if is_filled(cell)
+            ]
+            for name in item.__code__.co_names:
+                if name in item.__globals__:
+                    reads.append((item.__globals__, Read.GLOBAL, name, None))
+            for root, read, key, cell in reads:
+                inner = cell.cell_contents if cell is not None else root[key]
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    self._hold(None, root, read, key, inner, waiting)
+
+    def _hold(self, source: Place | None, root: Any, read: Read, key: Any, value: Any, waiting: list[Any]) -> None:
+        """Guard a value itself, hidden argument or not."""
+        if isinstance(value, ModuleType) and is_library_module(value.__name__):
+            return
+        place = self._place(source, root, read, key, str(key))
+        if isinstance(value, FunctionType):
+            place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
+            waiting.append(value)
+        elif isinstance(value, (*_PLAIN, np.ndarray)) or _is_plain(value) is not None:
+            place.check, place.expected = Check.EQUAL, _copied(value)
+        elif _is_object(value) and id(value) not in self._known:
+            place.check, place.expected = Check.KIND, type(value)
+            self._known[id(value)] = (value, value, place)
+            waiting.append(value)
+        else:
+            place.check, place.expected = Check.SAME, value
+            waiting.append(value)
+
+    def _place(self, source: Place | None, root: Any, read: Read, key: Any, name: str) -> Place:
+        path = self._paths.number(-1 if source is None else source.path, root, read, key)
+        made = Place(len(self._places), -1 if source is None else source.number, root, read, key, path, name)
+        self._places.append(made)
+        return made
+
+    def _remember(self, original: Any, taken: Any, place: Place) -> None:
+        self._known[id(original)] = (original, taken, place)
+        if isinstance(taken, (list, dict, set, deque)) or dataclasses.is_dataclass(taken):
+            self._copies[id(taken)] = taken
+
+    def _take_one(self, place: Place, value: Any, open_containers: list[_Container]) -> Any:
+        if id(value) in self._known:
+            _, taken, first = self._known[id(value)]
+            place.check, place.expected = Check.ALIAS, first.number
+            return taken
+        kind = type(value)
+        if kind is float or (isinstance(value, np.floating) and value.dtype in _DTYPES):
+            return self._take_number(place, value, Type(f64 if kind is float else dtype_of(value.dtype)))
+        if kind is int and self._is_opened(place, value):
+            return self._take_number(place, value, Type(i64))
+        if kind is np.ndarray and value.dtype in _DTYPES:
+            return self._take_array(place, value)
+        if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            return self._take_equal(place, value)
+        if isinstance(value, Enum):
+            return self._take_same(place, value)
+        if isinstance(value, _PLAIN):
+            place.check, place.expected = Check.EQUAL, value
+            return value
+        if isinstance(value, FunctionType):
+            place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
+            return value
+        if isinstance(value, (set, frozenset)):
+            return self._take_equal(place, value)
+        if (container := _parts_of(value, place)) is not None:
+            if _is_large(value):
+                return self._take_equal(place, value)
+            place.check, place.expected, shell, build, parts = container
+            if shell is not None:  # it may contain itself
+                self._remember(value, shell, place)
+            open_containers.append(_Container(value, place, parts, [], build))
+            return _LATER
+        if _is_object(value):
+            place.check, place.expected = Check.KIND, kind
+            self._known[id(value)] = (value, value, place)
+            return value
+        return self._take_same(place, value)
+
+    def _take_same(self, place: Place, value: Any) -> Any:
+        place.check, place.expected = Check.SAME, value
+        return value
+
+    def _take_equal(self, place: Place, value: Any) -> Any:
+        """A container of constants, or an array, that is compared as a whole."""
+        place.check, place.expected = Check.EQUAL, _copied(value)
+        taken = _copied(value)
+        self._remember(value, taken, place)
+        return taken
+
+    def _is_opened(self, place: Place, value: int) -> bool:
+        return self._level == 0 and self._paths.is_varying(place.path) and -(2**63) <= value < 2**63
+
+    def _take_number(self, place: Place, value: Any, type_: Type) -> Any:
+        if self._level > 0 or place.path in self.guarded:
+            place.check, place.expected = Check.EQUAL, value
+            return value
+        place.check, place.expected = Check.NUMBER, type(value)
+        return self._hide(place, value, type_)
+
+    def _take_array(self, place: Place, value: Any) -> Any:
+        if self._level > 1 or place.path in self.guarded:
+            return self._take_equal(place, value)
+        place.check, place.expected = Check.ARRAY, (DTYPE_NUMBERS[value.dtype], value.shape)
+        taken = self._hide(place, value, Type(dtype_of(value.dtype), value.shape))
+        self._known[id(value)] = (value, taken, place)
+        return taken
+
+    def _hide(self, place: Place, value: Any, type_: Type) -> Traced:
+        place.port = self.builder.param(type_, place.name)
+        self._hidden[place.port] = (place, value)
+        return Traced(self.builder, place.port, is_weak=type(value) in (float, int))
+
+    # -- attributes --------------------------------------------------------------------------------------------
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """An attribute, or a `Getter` of it; AttributeError if there is none."""
+        if isinstance(value, ModuleType):
+            if is_library_module(value.__name__):
+                return getattr(value, name)
+            return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
+        if isinstance(value, type):
+            return self._of_class(value, name)
+        if isinstance(value, super):
+            return self._of_super(value, name)
+        place = self.place_of(value)
+        kind = type(value)
+        if place is None and not is_user_class(kind):
+            return getattr(value, name)
+        own: Any = getattr(value, "__dict__", ())
+        for owner in kind.__mro__:
+            if name in vars(owner):
+                return self._of_object(value, name, place, owner, vars(owner)[name], name in own)
+        if place is None:
+            return getattr(value, name)
+        found = getattr(value, name, _RAISE)
+        if found is _RAISE:
+            self.miss(place, None, Read.ATTRIBUTE, name)
+            return getattr(value, name)  # which raises
+        return self.take(place, None, Read.ATTRIBUTE, name, found, f"{place.name}.{name}")
+
+    def _of_object(self, value: Any, name: str, place: Place | None, owner: type, found: Any, is_own: bool) -> Any:
+        """An attribute that the class of an object defines, too."""
+        kind = type(value)
+        if isinstance(found, property) and is_user_code(found.fget):
+            self._guard_class(kind, name)
+            return Getter(found.fget, (value,))  # type: ignore[arg-type]
+        if not is_own:
+            if isinstance(found, functools.cached_property) and is_user_code(found.func):
+                self._guard_class(kind, name)
+                if place is not None:
+                    self.miss(place, None, Read.OWN, name)
+                return Getter(found.func, (value,))  # type: ignore[arg-type]
+            if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
+                # Asked of the object: it may get a function of its own under that name.
+                if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
+                    row = self._place(place, None, Read.ATTRIBUTE, name, name)
+                    row.check, row.expected = Check.METHOD, found
+                    self._values[row.path] = None
+                return getattr(value, name)
+            if isinstance(found, (FunctionType, classmethod, staticmethod)) or hasattr(
+                found, "__undertow_definition__"
+            ):
+                if is_user_class(owner):
+                    self._guard_class(kind, name)
+                elif place is not None:
+                    self.hold(value)
+                return getattr(value, name)
+            get = getattr(type(found), "__get__", None)
+            if get is not None and is_user_code(get):
+                self.take(None, vars(owner), Read.ITEM, name, found, name)
+                return Getter(get, (found, value, kind))
+        is_data = is_own or hasattr(type(found), "__get__")  # slots, fields of namedtuples
+        if place is None:
+            if is_data or not is_user_class(owner):
+                return getattr(value, name)
+            return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), name)
+        if not is_data and not is_user_class(owner) and name != "__dict__":
+            self.hold(value)
+            return getattr(value, name)
+        return self.take(place, None, Read.ATTRIBUTE, name, getattr(value, name), f"{place.name}.{name}")
+
+    def _of_class(self, kind: type, name: str) -> Any:
+        if not is_user_class(kind):
+            return getattr(kind, name)
+        return self._guard_class(kind, name)
+
+    def _guard_class(self, kind: type, name: str) -> Any:
+        return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), f"{kind.__name__}.{name}")
+
+    def _of_super(self, value: Any, name: str) -> Any:
+        order = value.__self_class__.__mro__
+        for owner in order[order.index(value.__thisclass__) + 1 :]:
+            if name not in vars(owner):
+                continue
+            found = vars(owner)[name]
+            if not is_user_class(owner):
+                break
+            if isinstance(found, property) and is_user_code(found.fget):
+                self._guard_class(owner, name)
+                return Getter(found.fget, (value.__self__,))  # type: ignore[arg-type]
+            taken = self._guard_class(owner, name)
+            is_data = not hasattr(type(found), "__get__")
+            return taken if is_data else getattr(value, name)
+        return getattr(value, name)
+
+    def default(self, function: Any, name: str, value: Any) -> Any:
+        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
+        if isinstance(value, _PLAIN):
+            return value
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+        if name in named:
+            held = self.take(None, function, Read.ATTRIBUTE, "__kwdefaults__", named, function.__name__)
+            return held[name]
+        if name in names[len(names) - len(defaults) :]:
+            held = self.take(None, function, Read.ATTRIBUTE, "__defaults__", defaults, function.__name__)
+            return held[names.index(name) - len(names) + len(defaults)]
+        return value
+
+    # -- what is known -----------------------------------------------------------------------------------------
+
+    def place_of(self, value: Any) -> Place | None:
+        """The place of an object from outside that is read attribute by attribute."""
+        known = self._known.get(id(value))
+        return (
+            known[2] if known is not None and known[1] is value and known[2].check in (Check.KIND, Check.SAME) else None
+        )
+
+    def is_outside(self, container: Any) -> bool:
+        """Does a container stand for one outside? Changes of it would be lost."""
+        return id(container) in self._copies
+
+    def taken(self, value: Any) -> Any:
+        """What the program got for an object or container outside that was taken before."""
+        known = self._known.get(id(value))
+        return value if known is None else known[1]
+
+    def original(self, value: Traced) -> Any:
+        """The array that a hidden argument stands for."""
+        found = self._hidden.get(value.port) if value.builder is self.builder else None
+        return None if found is None else found[1]
+
+    def sources(self, value: Traced) -> set[int] | None:
+        """The hidden arguments that a value is computed from, by path; None if it also depends on something else."""
+        found: set[int] = set()
+        stack = [(value.builder, value.port)]
+        seen = set(stack)
+        while stack:
+            builder, port = stack.pop()
+            node = builder.nodes[port.node]
+            if builder is self.builder and port in self._hidden:
+                found.add(self._hidden[port][0].path)
+                continue
+            before: list[tuple[Builder, Port]] = []
+            if node.op == "param":
+                before = [outer for outer, inner in builder.lifted.items() if inner == port]
+                if not before:
+                    return None
+            elif node.op in ("switch", "merge", "identity") or _is_pure(node.op):
+                before = [(builder, operand) for operand in node.inputs if isinstance(operand, Port)]
+            else:
+                return None
+            stack += [item for item in before if item not in seen]
+            seen.update(before)
+        return found
+
+    def has_hidden(self, level: int) -> bool:
+        """Would another attempt at this level have fewer hidden arguments?"""
+        return self._level < level and any(
+            place.check == Check.NUMBER if level == 1 else True for place, _ in self._hidden.values()
+        )
+
+    def finish(self, used: set[int]) -> tuple[Guards | None, list[int]]:
+        """The guards, and the parameters of main that are hidden arguments: those of these numbers that are used."""
+        if not self._places:
+            return None, []
+        rows: list[Row] = []
+        params: list[int] = []
+        for place in self._places:
+            is_input = place.port is not None and place.port.node in used
+            if is_input and place.port is not None:
+                params.append(place.port.node)
+            rows.append(
+                (place.source, place.root, place.read, place.key, place.check, place.expected, place.path, is_input)
+            )
+        return make_guards(rows), params
+
+    @property
+    def params(self) -> set[int]:
+        """All parameters of main that were made for hidden arguments."""
+        return {port.node for port in self._hidden}
+
+
+def _is_pure(op: str) -> bool:
+    row = CATALOGUE.get(op)
+    return row is not None and row.state is None and not row.effect
+
+
+def _is_object(value: Any) -> bool:
+    """Is it an object that is read attribute by attribute, so that another one of its class serves as well?"""
+    kind = type(value)
+    if (
+        isinstance(value, (type, ModuleType))
+        or hasattr(kind, "__undertow_read__")
+        or kind.__module__.startswith("undertow.")
+    ):
+        return False
+    if hasattr(value, "__undertow_definition__"):
+        return False
+    return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
+
+
+@functools.lru_cache(1024)
+def is_read_by_attributes(kind: type) -> bool:
+    """Are all objects of this class read attribute by attribute?"""
+    if issubclass(kind, (type, ModuleType, Enum, np.ndarray)) or hasattr(kind, "__undertow_read__"):
+        return False
+    return is_user_class(kind) and not hasattr(kind, "__undertow_definition__")
+
+
+def is_guarded_by_class(value: Any) -> bool:
+    """Does a static argument count by its class? What it holds is guarded where it is read."""
+    return (
+        _is_object(value)
+        or isinstance(value, (set, frozenset, deque, MethodType, functools.partial))
+        or (isinstance(value, np.ndarray) and value.dtype.kind != "O")
+    ) and not isinstance(value, Enum)
+
+
+# The guard, what it expects, an empty container to fill (None if it is immutable), how to build it, and its parts.
+_Parts = tuple[Check, Any, Any, Callable[[list[Any]], Any], list[tuple[Read, Any, Any, str]]]
+
+
+def _parts_of(value: Any, place: Place) -> _Parts | None:
+    """How to guard and take apart a container, and how to build it again."""
+    kind, name = type(value), place.name
+    if isinstance(value, (list, tuple, deque, dict)):
+        labels = value if isinstance(value, dict) else range(len(value))
+        items = value.values() if isinstance(value, dict) else value
+        parts = [(Read.ITEM, key, item, f"{name}.{key}") for key, item in zip(labels, items, strict=True)]
+        check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
+        expected = (kind, tuple(value) if isinstance(value, dict) else len(value))
+        if isinstance(value, tuple):
+            return check, expected, None, functools.partial(_tuple, kind), parts[::-1]
+        shell = copy.copy(value)
+        return check, expected, shell, functools.partial(_filled, shell), parts[::-1]
+    if kind is MethodType:
+        return _of_attributes(value, place, ("__func__", "__self__"), None, lambda held: MethodType(*held))
+    if kind is functools.partial:
+        return _of_attributes(value, place, ("func", "args", "keywords"), None, _partial)
+    if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
+        return None
+    fields = [f.name for f in dataclasses.fields(value)]
+    names = [key for key in dict.fromkeys((*fields, *getattr(value, "__dict__", ()))) if hasattr(value, key)]
+    instance = object.__new__(kind)
+    return _of_attributes(value, place, names, instance, functools.partial(_with_attributes, instance, names))
+
+
+def _of_attributes(
+    value: Any, place: Place, names: Sequence[str], shell: Any, build: Callable[[list[Any]], Any]
+) -> _Parts:
+    parts = [(Read.ATTRIBUTE, key, getattr(value, key), f"{place.name}.{key}") for key in names]
+    return Check.KIND, type(value), shell, build, parts[::-1]
+
+
+def _tuple(kind: type, contents: list[Any]) -> Any:
+    return kind(*contents) if hasattr(kind, "_fields") else tuple(contents)
+
+
+def _filled(shell: Any, contents: list[Any]) -> Any:
+    for key, item in zip(list(shell) if isinstance(shell, dict) else range(len(contents)), contents, strict=True):
+        shell[key] = item
+    return shell
+
+
+def _partial(contents: list[Any]) -> Any:
+    function, args, kwargs = contents
+    return functools.partial(function, *args, **kwargs)
+
+
+def _with_attributes(instance: Any, names: Sequence[str], contents: list[Any]) -> Any:
+    for name, value in zip(names, contents, strict=True):
+        object.__setattr__(instance, name, value)
+    return instance
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, (list, tuple, dict)):
+        leaves, structure = tree.flatten(value)
+        return tree.unflatten(structure, leaves)
+    return copy.copy(value)
+
+
+def _is_large(value: Any) -> bool:
+    """Does a container hold many numbers, and nothing but constants?"""
+    count = _is_plain(value)
+    return count is not None and count > _MOST_HIDDEN
+
+
+def _is_plain(value: Any) -> int | None:
+    """The number of constants in a container that holds nothing else; None if it does."""
+    count = 0
+    stack = [value]
+    seen: set[int] = set()
+    while stack:
+        item = stack.pop()
+        if type(item) in (list, tuple, dict):
+            if id(item) in seen:
+                return None
+            seen.add(id(item))
+            stack.extend(item.values() if type(item) is dict else item)
+        elif isinstance(item, _PLAIN) and not isinstance(item, Enum):
+            count += 1
+        else:
+            return None
+    return count
+
+
+def static_objects(structures: Sequence[tree.Structure]) -> list[Any]:
+    """The objects among arguments that count by their class, in order."""
+    return [
+        token[1].value
+        for structure in structures
+        for token in structure
+        if token[0] == "static" and is_guarded_by_class(token[1].value)
+    ]
+
+
+def by_class(structures: tuple[tree.Structure, ...]) -> tuple[tree.Structure, ...]:
+    """The structures of arguments, with the class in place of each object that counts by it."""
+    if not any(token[0] == "static" for structure in structures for token in structure):
+        return structures
+    return tuple(
+        tuple(
+            ("instance", type(token[1].value))
+            if token[0] == "static" and is_guarded_by_class(token[1].value)
+            else token
+            for token in structure
+        )
+        for structure in structures
+    )
+
+
+def needs_now(places: Places, main: Any, value: Traced) -> None:
+    """Start over with guards in place of the hidden arguments that a value is computed from, if only from such."""
+    found = places.sources(value)
+    if found and not found <= places.guarded:
+        raise StartOver(main, guarded=places.guarded | found)
