@@ -52,6 +52,9 @@ class DType:
 
     dtype = numpy  # NumPy takes an object with this attribute for a dtype
 
+    def __reduce__(self) -> str:
+        return {"bool": "bool_"}.get(self.name, self.name)  # the one of this module
+
     def __repr__(self) -> str:
         return self.name
 

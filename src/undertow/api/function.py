@@ -314,7 +314,10 @@ class Function:
             return self
         bound = Function.__new__(Function)  # without __init__: methods are bound at each call
         bound.__dict__.update(self.__dict__)
+        bound.__undertow_definition__ = self.__undertow_definition__
         bound.__undertow_bound__ = (instance, *self.__undertow_bound__)
+        bound.__undertow_programs__ = self.__undertow_programs__
+        bound.__undertow_origin__ = None
         return bound
 
     def __repr__(self) -> str:
@@ -470,12 +473,12 @@ class Function:
         stats: list[Stats] = []
         for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
             arguments, mapped = self._map_arguments(group)
-            program = self.__undertow_program__(arguments, mapped)
+            program, values = self.__undertow_program__(arguments, mapped)
             if program.captured.written or program.captured.has_effect:
                 ragged.span = span
                 ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
                 raise ragged
-            found, counted = program.run(arguments.leaves, chosen.for_part(number))
+            found, counted = program.run(values, chosen.for_part(number))
             leaves, structure = tree.flatten(found)
             for k, index in enumerate(indices):
                 results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
