@@ -151,6 +151,11 @@ class Ownership:
                         stack.append(item)
         return value
 
+    def disown(self, value: Any) -> None:
+        """Treat the containers of a value as from outside: something outside keeps them."""
+        for item in _containers(value):
+            self._homes.pop(id(item), None)
+
     def has(self, value: Any) -> bool:
         """Was it made during this capture?"""
         return id(value) in self._homes

@@ -33,6 +33,7 @@ from undertow.frontend.interpret.purity import (
     is_generated,
     is_pure,
     iterates,
+    refuse_in_place,
     why_refused,
 )
 from undertow.frontend.interpret.special import behind, is_user_generator
@@ -208,6 +209,7 @@ class Interpreter(Containers):
             if any(map(is_traced, tree.flatten(value, is_traced)[0])):
                 return value
             self.cached[key] = value
+            self.owned.disown(value)  # the cache keeps it for later calls
         return self.cached[key]
 
     def construct(self, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
@@ -315,6 +317,7 @@ class Interpreter(Containers):
         """Refuse a call whose effect or result would be frozen in the graph."""
         if not self.depth:
             return  # the block of a SubGraph, which is plain Python
+        refuse_in_place(function, args, kwargs)
         changes = changed_by(function, args)
         if changes is not None and not isinstance(changes[0], Traced):
             self.owned.change(changes[0], self._written_at(function))

@@ -16,7 +16,7 @@ import itertools
 import operator
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -136,6 +136,31 @@ def calls_back(function: Any) -> bool:
         return function in _CALLS_BACK or getattr(function, "__name__", "") == "sort"
     except TypeError:  # not hashable
         return False
+
+
+# Functions of NumPy that change an array.
+_IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
+
+
+def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse functions of NumPy that write into one of their arguments."""
+    ufunc = function if isinstance(function, np.ufunc) else getattr(function, "__self__", None)
+    what = ""
+    if isinstance(ufunc, np.ufunc):
+        if function is ufunc and len(args) > ufunc.nin:
+            what = f"np.{ufunc.__name__} with an array for its result"
+        elif function is not ufunc and function.__name__ == "at":
+            what = f"np.{ufunc.__name__}.at"
+    module, name = place_of(function)
+    if kwargs.get("out") is not None and module.partition(".")[0] in ("numpy", "undertow"):
+        what = f"{name}() with out="
+    elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
+        what = f"np.{name}"
+    if what:
+        raise CaptureError(
+            f"{what} changes an array in place, which cannot be captured",
+            hint="assign the result to a variable: x = np.add(x, y); ut.where(mask, v, x) replaces elements",
+        )
 
 
 def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
