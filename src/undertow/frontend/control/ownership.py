@@ -124,7 +124,7 @@ class Ownership:
         for container, called, span in function.changed.values():
             if is_called or id(container) not in self._returned:
                 raise CaptureError(
-                    f"`{called}` is an argument, and `{function.definition.name}` has a copy of it: the caller's "
+                    f"`{called}` is an argument, and `{function.definition.short_name}` has a copy of it: the caller's "
                     f"{_kind(container)} would not change",
                     span,
                     hint=f"work on a new one, {called} = {_copied(container, called)}, and return that",
