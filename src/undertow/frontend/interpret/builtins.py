@@ -17,7 +17,6 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.kinds import KINDS
 from undertow.frontend.interpret.operators import BINARY, are_constants
-from undertow.frontend.interpret.purity import is_users, user_method
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.places import Getter
@@ -39,8 +38,6 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
     is_operator = function in (builtins.divmod, builtins.pow)
 
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
-        if args and is_users(args[0]) and (method := user_method(args[0], f"__{function.__name__}__")) is not None:
-            return interp.call(method, args, kwargs, env)
         args = [list(a) if isinstance(a, Iterator) and function in _FOLDS else a for a in args]
         flat = [*args, *kwargs.values()]
         nested = [x for a in args if isinstance(a, (list, tuple)) for x in a] if function is not bool else []
