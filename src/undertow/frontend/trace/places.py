@@ -361,6 +361,12 @@ class Places:
         return self._guard_class(kind, name)
 
     def _guard_class(self, kind: type, name: str) -> Any:
+        for owner in kind.__mro__:
+            found = vars(owner).get(name)
+            if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
+                # Each look-up binds it anew: what must stay is what the class holds.
+                self.take(None, vars(owner), Read.ITEM, name, found, name)
+                return getattr(kind, name)
         return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), f"{kind.__name__}.{name}")
 
     def _of_super(self, value: Any, name: str) -> Any:
