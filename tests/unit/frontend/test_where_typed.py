@@ -179,6 +179,24 @@ def test_methods_of_all_kinds() -> None:
     assert ut.grad(Both.d)(1.0) == 1.0
 
 
+def test_methods_that_are_values_read_their_object() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.by = 2.0
+
+        @ut.function
+        def times(self, x: Any) -> Any:
+            return self.by * x
+
+    scale = Scale()
+    method = scale.times
+    partial, slope = functools.partial(method), ut.grad(method)
+    functions = [ut.function(lambda x: method(x)), ut.function(lambda x: partial(x)), ut.function(lambda x: slope(x))]
+    assert [f(1.0) for f in functions] == [2.0, 2.0, 2.0]
+    scale.by = 5.0
+    assert [f(1.0) for f in functions] == [5.0, 5.0, 5.0]
+
+
 # -- strings -----------------------------------------------------------------------------------------------
 
 
