@@ -12,8 +12,9 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.functions import public as functions
-from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
+from undertow.frontend.interpret.purity import is_users, user_method
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
@@ -66,6 +67,10 @@ class Containers(Expressions):
         value = yield self.expr(node.value, env)
         key = yield self.expr(node.slice, env)
         self.at(node, env)
+        if is_users(value):
+            if (method := user_method(value, "__getitem__")) is not None:
+                return (yield self.call(method, [value, key], {}))
+            self.ctx.session.hold((value,))
         return self.item(value, key)
 
     def item(self, value: Any, key: Any) -> Any:
@@ -160,6 +165,10 @@ class Containers(Expressions):
         self.ctx.span = span
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
+        if is_users(value):
+            if (method := user_method(value, "__iter__")) is not None:
+                return iter(drive(self.call(method, [value], {})))
+            self.ctx.session.hold((value,))
         return iter(value)
 
     def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
@@ -242,9 +251,6 @@ class Containers(Expressions):
             yield self.call(accessor.fset, [changed, value], {})
         else:
             setattr(changed, name, value)
-
-    def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
-        raise NotImplementedError  # calls.py
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:

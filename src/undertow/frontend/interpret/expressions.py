@@ -13,7 +13,7 @@ import difflib
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import GeneratorType
 from typing import Any
 
@@ -27,7 +27,8 @@ from undertow.frontend.control.state import State, join_effects, join_states, re
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
-from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
+from undertow.frontend.interpret.operators import BINARY, COMPARE, NAMES, SWAPPED, UNARY
+from undertow.frontend.interpret.purity import is_users, user_method
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
@@ -144,8 +145,31 @@ class Expressions:
             _refuse_repetition(left, right)
         if isinstance(node.op, ast.Mod) and isinstance(left, str):
             _refuse_filling(right)
+        if is_users(left) or is_users(right):
+            value = yield self.operate(f"__{NAMES[type(node.op)]}__", left, right)
+            if value is not NotImplemented:
+                return value
         value = BINARY[type(node.op)](left, right)
         return self.owned.adopt(value)
+
+    def operate(self, name: str, left: Any, right: Any) -> Work:
+        """An operator that a class of the user's defines, captured inline; NotImplemented if none does."""
+        swapped = SWAPPED.get(name) or f"__r{name[2:]}"
+        sides = [(left, name, right), (right, swapped, left)]
+        if type(left) is not type(right) and issubclass(type(right), type(left)):
+            sides.reverse()
+        for own, called, other in sides[: 1 + (type(left) is not type(right) or name in SWAPPED)]:
+            method = user_method(own, called)
+            if method is not None:
+                value = yield self.call(method, [own, other], {})
+                if value is not NotImplemented:
+                    return value
+            elif is_users(own) and getattr(type(own), called, None) not in (None, getattr(object, called, None)):
+                self.ctx.session.hold((own, other))  # it runs as it is
+        return NotImplemented
+
+    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None = None) -> Work:
+        raise NotImplementedError  # calls.py
 
     def unary(self, node: ast.UnaryOp, env: Env) -> Work:
         if isinstance(node.op, ast.Not):
@@ -154,6 +178,10 @@ class Expressions:
             return _negated(truth)
         value = yield self.expr(node.operand, env)
         self.at(node, env)
+        if is_users(value):
+            if (method := user_method(value, f"__{NAMES[type(node.op)]}__")) is not None:
+                return (yield self.call(method, [value], {}))
+            self.ctx.session.hold((value,))
         return UNARY[type(node.op)](value)
 
     def compare(self, node: ast.Compare, env: Env, index: int = 0, left: Any = None) -> Work:
@@ -170,12 +198,33 @@ class Expressions:
             self.at(node, env)
             if isinstance(result, Traced):
                 self.truth(result)  # of an array it has none
-            holds = self._compare(node.ops[at], left, right)
+            holds: Any = NotImplemented
+            if is_users(left) or is_users(right):
+                holds = yield self._compare_users(node.ops[at], left, right)
+            if holds is NotImplemented:
+                holds = self._compare(node.ops[at], left, right)
             result = holds if result is True else functions.logical_and(result, holds)
             if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
                 return result
             left = right
         return result
+
+    def _compare_users(self, op: ast.cmpop, left: Any, right: Any) -> Work:
+        """A comparison with an object whose class defines it; NotImplemented if it does not."""
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return NotImplemented
+        if isinstance(op, (ast.In, ast.NotIn)):
+            if (method := user_method(right, "__contains__")) is None:
+                self.ctx.session.hold((left, right))
+                return NotImplemented
+            holds = self.truth((yield self.call(method, [right, left], {})))
+            return holds if isinstance(op, ast.In) else _negated(holds)
+        name = f"__{NAMES[type(op)]}__"
+        holds = yield self.operate(name, left, right)
+        if holds is NotImplemented and name == "__ne__":
+            holds = yield self.operate("__eq__", left, right)
+            return holds if holds is NotImplemented else _negated(self.truth(holds))
+        return holds
 
     def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.In, ast.NotIn)):
@@ -200,6 +249,14 @@ class Expressions:
             return (yield self.boolean(node, env, only_truth=True))
         value = yield self.expr(node, env)
         self.at(node, env)
+        return (yield self.truth_of(value))
+
+    def truth_of(self, value: Any) -> Work:
+        """The truth of a value; a class of the user's may define it."""
+        if is_users(value):
+            for name in ("__bool__", "__len__"):
+                if (method := user_method(value, name)) is not None:
+                    return self.truth((yield self.call(method, [value], {})))
         return self.truth(value)
 
     def boolean(self, node: ast.BoolOp, env: Env, only_truth: bool = False) -> Work:
@@ -299,7 +356,7 @@ def _or_absent(work: Callable[[], Any]) -> Work:
 
 
 def _negated(truth: Any) -> Any:
-    return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+    return functions.logical_not(truth) if isinstance(truth, (Traced, np.ndarray)) else not truth
 
 
 def _items(value: Any) -> Iterable[Any]:

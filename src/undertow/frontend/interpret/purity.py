@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from undertow.frontend.syntax.calling import is_user_class
+from undertow.frontend.syntax.calling import is_user_class, is_user_code
+from undertow.frontend.values.traced import Traced
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -161,6 +162,21 @@ def is_generated(function: Any) -> bool:
     written_in: str | None = getattr(function.__code__, "co_qualname", None)  # since 3.11
     is_special = function.__name__.startswith("__")
     return is_special if written_in is None else written_in.startswith("__create_fn__.")
+
+
+_HEAP_TYPE = 1 << 9  # a flag of CPython's type objects: made by a class statement
+
+
+def is_users(value: Any) -> bool:
+    """Is it an object of a class of the user's?"""
+    kind = type(value)
+    return kind is not Traced and bool(kind.__flags__ & _HEAP_TYPE) and is_user_class(kind)
+
+
+def user_method(value: Any, name: str) -> Any:
+    """The method of a class of the user's, if it can be captured; else None."""
+    method = getattr(type(value), name, None)
+    return method if is_user_code(method) and not is_generated(method) else None
 
 
 def is_foreign(value: Any) -> bool:
