@@ -361,6 +361,12 @@ class Places:
         return self._guard_class(kind, name)
 
     def _guard_class(self, kind: type, name: str) -> Any:
+        for owner in kind.__mro__:
+            found = vars(owner).get(name)
+            if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
+                # Each look-up binds it anew: what must stay is what the class holds.
+                self.take(None, vars(owner), Read.ITEM, name, found, name)
+                return getattr(kind, name)
         return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), f"{kind.__name__}.{name}")
 
     def _of_super(self, value: Any, name: str) -> Any:
@@ -580,6 +586,10 @@ def _parts_of(value: Any, place: Place) -> _Parts | None:
         return check, expected, shell, functools.partial(_filled, shell), parts[::-1]
     if kind is MethodType:
         return _of_attributes(value, place, ("__func__", "__self__"), None, lambda held: MethodType(*held))
+    if hasattr(kind, "__undertow_definition__") and value.__undertow_bound__:  # a method: its object is read outside
+        attribute = "__undertow_bound__"
+        parts = [(Read.ATTRIBUTE, attribute, value.__undertow_bound__, f"{name}.{attribute}")]
+        return Check.SAME, value, None, functools.partial(_rebound, value), parts
     if kind is functools.partial:
         return _of_attributes(value, place, ("func", "args", "keywords"), None, _partial)
     if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
@@ -609,6 +619,10 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
     for key, item in zip(list(shell) if isinstance(shell, dict) else range(len(contents)), contents, strict=True):
         shell[key] = item
     return shell
+
+
+def _rebound(method: Any, contents: list[Any]) -> Any:
+    return type(method)(method.__undertow_definition__, *contents, method.__undertow_programs__)
 
 
 def _partial(contents: list[Any]) -> Any:
