@@ -649,7 +649,9 @@ def _install() -> None:
     for name, (parameters, compute) in _FUNCTIONS.items():
         NUMPY[_named(name)] = _row(f"np.{name}", parameters, compute)
     for name, (parameters, compute) in {**{n: _FUNCTIONS[n] for n in _SHARED}, **_METHODS}.items():
-        setattr(Traced, name, _method(_row(f"x.{name}", parameters, compute)))
+        method = _method(_row(f"x.{name}", parameters, compute))
+        method.__name__ = name
+        setattr(Traced, name, method)
     for name, attribute in _ATTRIBUTES.items():
         setattr(Traced, name, property(attribute))
     for name, instead in _IN_PLACE.items():
