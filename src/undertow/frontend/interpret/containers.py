@@ -337,7 +337,7 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
+            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,
