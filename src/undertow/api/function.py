@@ -8,7 +8,7 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from undertow.api import plain
 from undertow.api.collection import collection_paused
+from undertow.api.open_lengths import Axes, are_long, means_the_same, open_axes, with_open_lengths
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, PYTHON, Settings, quick_options, settings
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
@@ -96,6 +97,7 @@ class Program:
     libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    opened: Axes | None = None  # axes of the arguments whose lengths were known, and are open now
     direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
 
     def takes(self, arguments: Arguments) -> bool:
@@ -104,7 +106,8 @@ class Program:
         return wanted.structures == arguments.key and self.accepts(arguments.types)
 
     def accepts(self, types: Sequence[Type]) -> bool:
-        return all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
+        is_fitting = all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
+        return is_fitting and (self.opened is None or are_long(types, self.opened))
 
     def leaves(self, leaves: list[Any], objects: Sequence[Any]) -> list[Any] | None:
         """The leaves of the arguments and the hidden arguments; None if something outside has changed."""
@@ -218,10 +221,11 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
+        self._refused: dict[Any, None] = {}  # (key, types with open lengths) that no program was made for
         self.quick = quick()
 
     def find(
-        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[], Captured]
+        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
     ) -> tuple[Program, list[Any]]:
         """The program that takes arguments of these types, captured on first use, and its inputs."""
         objects = arguments.objects
@@ -232,7 +236,7 @@ class Programs:
                 assert program.captured.guards is not None
                 definition.paths.note_change(program.captured.guards.changed)
         with capturing(None), collection_paused():
-            program = Program(capture(), definition.name)
+            program = self._opened(key, arguments, definition, capture) or self._known(arguments, definition, capture)
         if (leaves := program.leaves(arguments.leaves, objects)) is None:
             raise CaptureError(
                 f"what `{definition.name}` reads outside has changed while it was captured",
@@ -245,6 +249,29 @@ class Programs:
             self._forget(*self._by_age.pop(0))
         return program, leaves
 
+    def _known(
+        self, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
+    ) -> Program:
+        budget.start_step("capture")
+        return Program(capture(arguments.types), definition.name)
+
+    def _opened(
+        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
+    ) -> Program | None:
+        """A program for arrays of many lengths, where several have been captured; None if it would not be the same."""
+        types = with_open_lengths([program.captured.types for program in self._captured.get(key, ())], arguments.types)
+        if types is None or (key, types) in self._refused:
+            return None
+        captured: Captured | None = None
+        with contextlib.suppress(Exception):  # what is wrong is said by a capture for these lengths alone, if at all
+            captured = capture(types)
+        # Of those captured before, the ones that still hold: others may have read other things outside.
+        known = [p.captured for p in self._captured.get(key, ()) if p.leaves([], arguments.objects) is not None]
+        if captured is None or not any(means_the_same(captured, other) for other in known):
+            self._refused[key, types] = None
+            return None
+        return Program(captured, definition.name, opened=open_axes(captured.types, arguments.types))
+
     def _forget(self, key: Any, program: Program) -> None:
         left = [other for other in self._captured.get(key, ()) if other is not program]
         if left:
@@ -255,7 +282,7 @@ class Programs:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._captured, self._by_age, self.quick = {}, [], quick()
+        self._captured, self._by_age, self._refused, self.quick = {}, [], {}, quick()
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -577,8 +604,9 @@ class Function:
         """The program for these types, captured on first use, and its inputs."""
         definition = self.__undertow_definition__
 
-        def capture() -> Captured:
-            return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
+        def capture(types: tuple[Type, ...]) -> Captured:
+            given = replace(arguments, types=types)
+            return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
 
         return self.__undertow_programs__.find((arguments.key, mapped), arguments, definition, capture)
 
@@ -588,8 +616,15 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
     """Decorate a Python function: its first call captures it as one static graph.
 
     >>> @function
-    ... def double(x):
-    ...     return x * 2
+    ... def power(x: float, n: int) -> float:
+    ...     return 1.0 if n == 0 else x * power(x, n - 1)
+    >>> power(2.0, 10)
+    np.float64(1024.0)
+
+    Call it like the original. Annotations are types: int, float, bool, ut.f32, an array ut.f32["n", 3]. A recursive
+    function annotates its result; arguments that are not annotated may be of any type, and are captured once for each.
+    Besides a call there are f.run(*args, **options), f.map(*arrays), f.graph(*args) and f.plan(*args); `ut.options`
+    explains the options, and ut.grad(f) differentiates.
     """
     if python is None or options:
         raise CaptureError(

@@ -44,9 +44,8 @@ class _ProgramOrder:
         # By site, the last node that hands something over: a call begins when its arguments are there.
         self._sites: dict[Any, int] = {}
         for number, node in enumerate(graph.nodes):
-            if node.op in STARTS or node.op in ARGUMENTS:
-                if phase_of(node) == 0:
-                    self._sites[node.attrs["site"]] = number
+            if (node.op in STARTS or node.op in ARGUMENTS) and phase_of(node) == 0:
+                self._sites[node.attrs["site"]] = number
         self._heap: list[tuple[Path, int, Frame, int]] = []
         self._paths: dict[int, tuple[Frame, Path]] = {}
         self._pushed = 0
