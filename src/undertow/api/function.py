@@ -49,6 +49,7 @@ from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+_SILENT = contextlib.nullcontext()
 MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
 _DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
@@ -173,7 +174,7 @@ class Program:
     ) -> tuple[list[Any], Stats]:
         """Run a plan. Of several faults, the one is raised that Python would have reached first."""
         before = None if state is None else dict(state)
-        with printing() if self.captured.has_effect else contextlib.nullcontext() as output:
+        with printing() if self.captured.has_effect else _SILENT as output:
             try:
                 return plan.run(inputs, limits, state)
             except Fault as fault:
