@@ -74,6 +74,7 @@ CORE_HOMES = (
     "engines/native",
     "api/one_pass.py",
     "frontend/syntax/strings.py",
+    "frontend/trace/guards.py",
     "frontend/values/transaction.py",
 )
 

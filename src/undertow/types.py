@@ -11,7 +11,7 @@ f32
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ class DType:
     def __getitem__(self, shape: Dim | tuple[Dim, ...]) -> Type:
         dims = shape if isinstance(shape, tuple) else (shape,)
         for dim in dims:
-            fits = dim is None or isinstance(dim, str) or (isinstance(dim, (int, np.integer)) and dim >= 0)
-            if not fits or isinstance(dim, bool):
+            if not (dim is None or isinstance(dim, str) or (is_integer(dim) and dim >= 0)):
                 raise TypeMismatch(
                     f"{brief(dim)} is not a dimension",
                     hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known only at run time) "
@@ -59,6 +58,9 @@ class DType:
         return _NUMPY[self.name]
 
     dtype = numpy  # NumPy takes an object with this attribute for a dtype
+
+    def __reduce__(self) -> str:
+        return {"bool": "bool_"}.get(self.name, self.name)  # the one of this module
 
     def __repr__(self) -> str:
         return self.name
@@ -170,6 +172,11 @@ def dtype_of(spec: object) -> DType:
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:
     """The type of a NumPy value."""
     return Type(dtype_of(value.dtype), tuple(int(n) for n in value.shape))
+
+
+def is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
+    """Is it an integer of Python's or NumPy's? (np.timedelta64 is one of NumPy's classes of integers.)"""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 _RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4}

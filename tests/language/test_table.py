@@ -10,11 +10,13 @@ import ast
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.support.language import names, page, standard, syntax
 from tests.support.language.judge import judge_all
 from tests.support.language.table import SECTIONS, cases_of, spread
 
+import undertow as ut
 from undertow.api.options import ENGINES
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "language.md"
@@ -66,3 +68,23 @@ def test_every_name_has_a_case(name: str) -> None:
 
 def test_every_name_of_the_standard_has_a_case() -> None:
     assert {f"ut.{n}" for n in standard.NAMES} == {case.row for case in standard.cases("array API")}
+
+
+def test_differences_are_by_design() -> None:
+    """What docs/reference/promises.md says of numbers: of two kinds, single ones, and those that depend on a path."""
+
+    @ut.function
+    def kinds(n: ut.i64, x: ut.f32) -> ut.f32:
+        return n * x
+
+    @ut.function
+    def counted(m):
+        return m[0] + m[1], m[0].shape
+
+    @ut.function
+    def chosen(n):
+        return max(n, 0.5), 1 if n > 0 else 2.5
+
+    assert kinds(3, 0.5).dtype == np.float32
+    assert counted(np.array([True, True])) == (2, ())
+    assert [type(value) for value in chosen(3)] == [np.float64, np.float64]

@@ -20,6 +20,7 @@ from undertow.frontend.syntax.strings import COMPILED
 if TYPE_CHECKING:
     from undertow.api.function import Function
 
+_SAVED = "save it with ut.save, and load it with ut.load in the other process"
 _MODULE_LEVEL = "define it at the top level of a module, where the other process can import it"
 
 
@@ -44,6 +45,8 @@ def reduced(function: Function, decorate: Callable[[FunctionType], Function]) ->
         return _blank, (type(function),), {"python": python, "text": _text(python)}  # type: ignore[arg-type]
     if named is python and isinstance(python, FunctionType):  # as in g = ut.function(f)
         return decorate, (python,)
+    if not isinstance(python, FunctionType):
+        raise CannotPickle(f"`{name}` cannot be pickled: it has no Python source", hint=_SAVED)
     raise CannotPickle(
         f"`{name.replace('<locals>.', '')}` cannot be pickled: "
         + (f"`{name}` of module `{module}` is something else" if named is not None else "it is local to this process"),

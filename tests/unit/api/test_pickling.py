@@ -253,3 +253,8 @@ def test_a_forked_child(program: Any) -> None:
     finally:
         over.set()
         busy.join()
+
+
+def test_dtypes_stay_themselves() -> None:
+    for dtype in (ut.bool, ut.i32, ut.i64, ut.f32, ut.f64):
+        assert pickle.loads(pickle.dumps(dtype)) is dtype and copy.deepcopy(dtype[3]).dtype is dtype

@@ -11,6 +11,7 @@ import linecache
 import marshal
 import os
 import runpy
+import shlex
 import sys
 import zipfile
 from collections.abc import Callable
@@ -312,6 +313,14 @@ print(fib(10), ut.function(lambda x: x + 1)(1))
 def test_commands(args: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "fib_module.py").write_text(FIB)
     done = run_python(*args, folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("55 2\n", "")
+
+
+@pytest.mark.slow
+def test_a_redirected_file(tmp_path: Path) -> None:
+    (tmp_path / "fib_module.py").write_text(FIB.replace("    if", "    assert n < 5\n    if"))
+    command = f"{shlex.quote(sys.executable)} -O < fib_module.py"  # -O: assertions are not checked
+    done = run_python("-c", f"import os; os.system({command!r})", folder=tmp_path)
     assert (done.stdout, done.stderr) == ("55 2\n", "")
 
 

@@ -6,9 +6,12 @@ Wherever a text comes from, only what compiles to the function's own code is tak
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import linecache
+import os
+import stat
 import sys
 import textwrap
 import tokenize
@@ -86,10 +89,22 @@ def _block(lines: list[str], first: int) -> Iterator[str]:
 def _elsewhere(code: CodeType) -> Iterator[str]:
     """Texts that are in memory."""
     if code.co_filename == _PROMPT:
+        yield from _redirected()
         yield from prompt.typed_blocks(code)
     if code.co_filename == "<string>":
         yield from _command_line()
-    yield from COMPILED.of(code)
+    for text in COMPILED.of(code):
+        yield text
+        if code.co_filename == "<magic-timeit>":  # IPython compiles it as the body of a function
+            yield "def inner():\n" + textwrap.indent(text, "    ")
+
+
+def _redirected() -> Iterator[str]:
+    """The program of `python < file`; a pipe cannot be read again."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        status = os.fstat(0)
+        if stat.S_ISREG(status.st_mode):
+            yield os.pread(0, status.st_size, 0).decode()
 
 
 def _command_line() -> Iterator[str]:

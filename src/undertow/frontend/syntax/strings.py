@@ -32,7 +32,7 @@ class CompiledTexts:
         """The audit event: some text is being compiled. Not from a string if it is None; a syntax tree has no name."""
         if not isinstance(source, bytes) or not isinstance(filename, str):
             return
-        if not filename.startswith("<") and os.path.exists(filename):
+        if not filename.startswith("<") and _size(filename) == len(source):
             return  # a module: its text stays in its file
         key = filename, source
         if key in self._texts:
@@ -62,6 +62,13 @@ class CompiledTexts:
         texts.sort(key=lambda text: text[0] != code.co_filename)
         for _, source in texts:
             yield _decoded(source)
+
+
+def _size(file: str) -> int:
+    try:
+        return os.stat(file).st_size
+    except (OSError, ValueError):
+        return -1
 
 
 def _decoded(source: bytes) -> str:
