@@ -190,8 +190,8 @@ class Aliases:
                 places = self.holders([leaves[k]], 1)
                 if places:
                     raise CaptureError(
-                        f"`{callee.definition.short_name}` changes its argument `{called}` in place: here that is the array "
-                        f"`{places[0]}`, which NumPy changes too",
+                        f"`{callee.definition.short_name}` changes its argument `{called}` in place: here that is the "
+                        f"array `{places[0]}`, which NumPy changes too",
                         self._ctx.span,
                         hint=f"make a new array there: `{written}`",
                     )

@@ -82,6 +82,7 @@ class Containers(Expressions):
         method = special(value, "__getitem__")
         if method is not None:
             return (yield self.call(method, [value, key], {}))
+        self.hold_objects(value)
         return self.item(value, key)
 
     def item(self, value: Any, key: Any) -> Any:
@@ -182,6 +183,7 @@ class Containers(Expressions):
                 f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
                 hint="write `__iter__` as a generator, with `yield`, or loop over a list",
             )
+        self.hold_objects(value)
         items = iter(value)
         self.aliases.iterates(items, [value])
         return items

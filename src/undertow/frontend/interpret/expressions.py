@@ -29,7 +29,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
-from undertow.frontend.interpret.purity import refuse_foreign
+from undertow.frontend.interpret.purity import is_users, refuse_foreign
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
 from undertow.frontend.interpret.special import behind, of_operator, special
 from undertow.frontend.interpret.standins import TracedRange
@@ -173,8 +173,11 @@ class Expressions:
             tries.reverse()
         if first is None and isinstance(left, np.ndarray):
             second = None  # NumPy decides
+        if isinstance(op, ast.NotEq) and first is None and second is None and special(left, "__eq__") is not None:
+            return _negated(self.truth((yield self.operate(ast.Eq(), left, right))))  # what `object` does
         if first is None and second is None:
             refuse_foreign(left, right)
+            self.hold_objects(left, right)
             return BINARY[type(op)](left, right) if isinstance(op, ast.operator) else self._compare(op, left, right)
         for method, one, other in tries:
             if method is not None:
@@ -188,6 +191,12 @@ class Expressions:
     def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
         raise NotImplementedError  # calls.py
 
+    def hold_objects(self, *values: Any) -> None:
+        """Objects of the user's that code which is not captured gets to see: these, and no others, will do."""
+        objects = tuple(value for value in values if is_users(value))
+        if objects:
+            self.ctx.session.hold(objects)
+
     def unary(self, node: ast.UnaryOp, env: Env) -> Work:
         if isinstance(node.op, ast.Not):
             truth = yield self.condition(node.operand, env)
@@ -199,6 +208,7 @@ class Expressions:
         if method is not None:
             return (yield self.call(method, [value], {}))
         refuse_foreign(value)
+        self.hold_objects(value)
         result = UNARY[type(node.op)](value)
         # `+x` is a copy.
         return Traced(value.builder, value.port, value.is_weak) if result is value and is_array(value) else result
@@ -228,6 +238,7 @@ class Expressions:
             else:
                 if hasattr(type(right), "__next__"):
                     self.owned.change(right, "")
+                self.hold_objects(left, right)
                 holds = self._compare(op, left, self.iterated(right))
             result = holds if result is True else functions.logical_and(result, holds)
             if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
@@ -306,6 +317,7 @@ class Expressions:
         if type(value) not in _KNOWN and (method := behind(bool, value)) is not None:
             value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):
+            self.hold_objects(value)
             return bool(value)
         if value.type.shape != ():
             raise TypeMismatch(

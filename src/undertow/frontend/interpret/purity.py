@@ -24,6 +24,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.syntax.calling import is_user_class
+from undertow.frontend.values.traced import Traced
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -218,6 +219,15 @@ def is_generated(function: Any) -> bool:
     written_in: str | None = getattr(function.__code__, "co_qualname", None)  # since 3.11
     is_special = function.__name__.startswith("__")
     return is_special if written_in is None else written_in.startswith("__create_fn__.")
+
+
+_HEAP_TYPE = 1 << 9  # a flag of CPython's type objects: made by a class statement
+
+
+def is_users(value: Any) -> bool:
+    """Is it an object of a class of the user's?"""
+    kind = type(value)
+    return kind is not Traced and bool(kind.__flags__ & _HEAP_TYPE) and is_user_class(kind)
 
 
 def is_foreign(value: Any) -> bool:

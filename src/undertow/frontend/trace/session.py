@@ -84,6 +84,15 @@ class Session(Protocol):
     def hold_code(self, function: Any) -> None:
         """Code of the user's runs as it is, during capture: what it reads must be the same in later calls."""
 
+    def hidden_array(self, array: Any) -> Any:
+        """An array that is known by its identity, as its contents are at each call."""
+
+    def floats_of(self, value: Any) -> Any:
+        """The floats that an object outside holds, in namespaces like it; None if it is no such object."""
+
+    def place_of(self, value: Traced) -> Any:
+        """What a gradient knows a hidden argument by."""
+
     def needs_now(self, value: Traced) -> None:
         """Python needs a traced value now: start over, if it comes from outside alone."""
 
