@@ -623,7 +623,8 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
 def _rebound(method: Any, contents: list[Any]) -> Any:
     bound = object.__new__(type(method))
     bound.__dict__.update(method.__dict__)
-    (bound.__undertow_bound__,) = contents
+    bound.__undertow_definition__, (bound.__undertow_bound__,) = method.__undertow_definition__, contents
+    bound.__undertow_programs__ = method.__undertow_programs__
     return bound
 
 
