@@ -15,6 +15,7 @@ import undertow as ut
 from undertow.api.options import quick_options
 from undertow.api.quick import quick
 from undertow.engines.contract import LateStats, Stats
+from undertow.frontend.trace.guards import Check, Guards, Read, make_guards
 
 
 def made():
@@ -407,14 +408,22 @@ class TestWithoutPython:
 
         assert scaled(2.0, 3.0) == 6
         program = scaled.__undertow_programs__.items()[0][1]
-        known, outside = quick(), [np.float64(5)]
-        assert known.add((1.0,), [4], [], program, lambda: outside and list(outside))
-        assert known.add((1.0,), [4], [], program, lambda: [np.float64(7)])
+        known, outside = quick(), {"by": 5.0}
+
+        def by(table: dict, kind: type) -> Guards:
+            return make_guards([(-1, table, Read.GLOBAL, "by", Check.NUMBER, kind, 0, True)])
+
+        assert known.add((1.0,), [4], [], program, by(outside, float))
+        assert known.add((1.0,), [4], [], program, by({"by": np.float64(7)}, np.float64))
         limits = quick_options()
         assert known.call((2.0,), limits) == 10 and known.find((2.0,)) == (program, [2.0, 5.0])
-        for wrong in ([], [np.float32(5)], [np.ones(2)], [object()], [np.float64(5)] * 2):
-            outside[:] = wrong  # the first does not hold any more, or does not fit
-            assert known.call((2.0,), limits) in (14, NotImplemented)
+        for wrong in (5, np.float32(5), np.ones(2), object()):
+            outside["by"] = wrong  # the first does not hold any more
+            assert known.call((2.0,), limits) == 14
+        outside.clear()
+        assert known.call((2.0,), limits) == 14
+        outside["by"] = -1.0
+        assert known.call((2.0,), limits) == -2
 
     def test_many_threads_at_once(self):
         @ut.function
