@@ -11,12 +11,14 @@ f32
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from undertow.errors import TypeMismatch, brief
 
+Array = np.ndarray  # the public name of arrays; `Annotated[ut.Array, ut.f32["n"]]` says of which type
 Dim = int | str | None
 Shape = tuple[Dim, ...]
 
@@ -36,14 +38,19 @@ class DType:
     def __getitem__(self, shape: Dim | tuple[Dim, ...]) -> Type:
         dims = shape if isinstance(shape, tuple) else (shape,)
         for dim in dims:
-            fits = dim is None or isinstance(dim, str) or (isinstance(dim, (int, np.integer)) and dim >= 0)
-            if not fits or isinstance(dim, bool):
+            if not (dim is None or isinstance(dim, str) or (is_integer(dim) and dim >= 0)):
                 raise TypeMismatch(
                     f"{brief(dim)} is not a dimension",
                     hint=f"write ut.{self.name}[3], ut.{self.name}[None] (known only at run time) "
                     f"or ut.{self.name}['n'] (named)",
                 )
         return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
+
+    def __or__(self, other: object) -> NoReturn:
+        raise _no_union(self, other)
+
+    def __ror__(self, other: object) -> NoReturn:
+        raise _no_union(other, self)
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -89,6 +96,12 @@ class Type:
     dtype: DType
     shape: Shape = ()
 
+    def __or__(self, other: object) -> NoReturn:
+        raise _no_union(self, other)
+
+    def __ror__(self, other: object) -> NoReturn:
+        raise _no_union(other, self)
+
     @property
     def rank(self) -> int:
         return len(self.shape)
@@ -122,6 +135,13 @@ class Type:
         return f"{self.dtype.name}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
 
 
+def _no_union(one: object, other: object) -> TypeMismatch:
+    return TypeMismatch(
+        f"{brief(one)} | {brief(other)}: an annotation is one type",
+        hint="leave the annotation out: None, numbers and arrays of each type are captured by themselves",
+    )
+
+
 CTL = Type(ctl)
 
 
@@ -152,6 +172,11 @@ def dtype_of(spec: object) -> DType:
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:
     """The type of a NumPy value."""
     return Type(dtype_of(value.dtype), tuple(int(n) for n in value.shape))
+
+
+def is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
+    """Is it an integer of Python's or NumPy's? (np.timedelta64 is one of NumPy's classes of integers.)"""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 _RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4}

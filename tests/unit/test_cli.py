@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import inspect
+import json
 import os
 import subprocess
 import sys

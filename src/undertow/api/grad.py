@@ -20,6 +20,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import capturing, context
 from undertow.tracebacks import boundary
+from undertow.types import is_integer
 
 
 def _cached(
@@ -43,9 +44,9 @@ def _cached(
 def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> int | tuple[int, ...]:
     if argnums is None:
         return 0 if variables is None else ()
-    if _is_integer(argnums):
-        return int(argnums)  # type: ignore[arg-type]
-    if isinstance(argnums, (tuple, list)) and all(map(_is_integer, argnums)):
+    if is_integer(argnums):
+        return int(argnums)
+    if isinstance(argnums, (tuple, list)) and all(map(is_integer, argnums)):
         if len(set(argnums)) != len(argnums):
             raise CaptureError(f"argnums={brief(argnums)} lists an argument twice", hint="list each argument once")
         return tuple(map(int, argnums))
@@ -53,10 +54,6 @@ def _argnums(argnums: int | Sequence[int] | None, variables: Any, what: str) -> 
         f"argnums must be an integer or a tuple of integers, not {brief(argnums)}",
         hint=f"write {what}(f, argnums=0) or {what}(f, argnums=(0, 2))",
     )
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _derived(

@@ -15,7 +15,7 @@ from undertow.api import archive
 from undertow.api.function import Function, GraphView, Program, Programs
 from undertow.api.manifest import Decoder, Json, check_leaves, entry, want
 from undertow.api.save import FORMAT, version
-from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError
+from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.syntax.source import NoSource
 from undertow.frontend.trace.graft import make_ready
@@ -80,6 +80,8 @@ class LoadedFunction(Function):
 @boundary
 def load(path: str | os.PathLike[str]) -> LoadedFunction:
     """The function that was saved to a file. It can be called, run, mapped and captured like the original."""
+    if not isinstance(path, (str, os.PathLike)):  # a number would be an open file, which would be closed
+        raise LoadError(f"{brief(path)} is not the name of a file", hint='write ut.load("model.ut")')
     try:
         return _Loader(*archive.read(path)).function()
     except LoadError as fault:

@@ -69,7 +69,7 @@ class Settings:
             return self
         try:  # the same changes as before, most of the time; 1 and True are not the same
             return _changed(self, tuple([(name, type(value), value) for name, value in changes.items()]))
-        except TypeError:  # not hashable
+        except (TypeError, ValueError):  # not hashable
             return self._changed(changes)
 
     def _changed(self, changes: dict[str, Any]) -> Settings:
@@ -89,7 +89,9 @@ class Settings:
             raise UndertowError(f"unknown engine {brief(engine)}", hint=f"one of auto, {', '.join(ENGINES)}, {PYTHON}")
         is_simple = changes.pop("simplify", self.simplify)
         if not isinstance(is_simple, bool):
-            raise UndertowError(f"simplify must be True or False, not {brief(is_simple)}")
+            raise UndertowError(
+                f"simplify must be True or False, not {brief(is_simple)}", hint="leave it out, or write simplify=False"
+            )
         overflow = changes.pop("overflow", self.overflow)
         if overflow not in ("wrap", "error"):
             raise UndertowError(f"unknown overflow {brief(overflow)}", hint='write overflow="wrap" or overflow="error"')

@@ -35,7 +35,7 @@ class _Range(NamedTuple):
     def checked(self, name: str, value: Any) -> int | float:
         """The number as Python's own."""
         kinds = (int, np.integer) if self.kind is int else (int, float, np.integer, np.floating)
-        if not isinstance(value, kinds) or isinstance(value, bool):
+        if not isinstance(value, kinds) or isinstance(value, (bool, np.timedelta64)):
             wanted = "an integer" if self.kind is int else "a number of seconds"
             raise UndertowError(f"{name} must be {wanted}, not {brief(value)}", hint=f"write e.g. {name}=1000")
         if self.kind is float and value == float("inf"):

@@ -158,3 +158,26 @@ def test_small_dtypes_become_ours() -> None:
     assert f(np.ones(3, np.float16)).dtype == np.float32
     assert f(np.ones(3, ">f4")).tolist() == [2.0, 2.0, 2.0]
     assert f(np.ones(4, np.float32)).tolist() == [2.0] * 4  # after them
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ut.zeros(np.array(3.0)),
+        lambda: ut.zeros(np.timedelta64(3, "s")),
+        lambda: ut.f32[np.timedelta64(3, "s")],
+        lambda: ut.permute_dims(np.ones((2, 2)), None),
+        lambda: ut.stack(np.ones(0)),
+        lambda: ut.grad(twice, argnums=np.timedelta64(0, "s")),
+        lambda: ut.jvp(twice, (1.0,), ([[1.0], [1.0, 2.0]],)),
+        lambda: ut.jvp(twice, (1.0,), (10**400,)),
+        lambda: ut.options(engine=memoryview(np.ones(3))),
+        lambda: ut.options(frames=np.timedelta64(3, "s")),
+        lambda: ut.options(simplify=None),
+        lambda: ut.load(1),
+    ],
+)
+def test_functions_refuse_in_our_words(call: Callable[[], Any]) -> None:
+    with pytest.raises(ut.UndertowError) as caught:
+        call()
+    assert caught.value.hint

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import TypeMismatch
+from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import plain
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.values.operands import (
@@ -86,6 +86,10 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     """The axes in another order: axis k of the result is axis axes[k] of x."""
     value = as_operand(x)
     rank = type_of(value).rank
+    if not isinstance(axes, (tuple, list, np.ndarray, range)) or np.ndim(axes) != 1:
+        raise TypeMismatch(
+            f"{brief(axes)} is not an order of axes", hint="list every axis once: ut.permute_dims(x, (1, 0))"
+        )
     order = tuple(one_axis(a, rank, "permute_dims") for a in axes)
     return value if order == tuple(range(rank)) else emit("transpose", [value], axes=order)[0]
 
@@ -157,7 +161,7 @@ def _arrays(arrays: Any, what: str) -> list[Any]:
     value = as_operand(arrays)
     if not type_of(value).shape:
         raise TypeMismatch(f"{what} takes a list of arrays, not a scalar", hint=f"write ut.{what}([x, y])")
-    return list(unstack(value))
+    return list(unstack(value)) or _arrays([], what)
 
 
 def concat(arrays: Any, /, axis: Any = 0) -> Any:

@@ -12,16 +12,16 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.functions import public as functions
-from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
-from undertow.frontend.interpret.purity import is_users, user_method
+from undertow.frontend.interpret.special import special
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Traced, has_traced, read
+from undertow.frontend.values.traced import Traced, has_traced, read, view_of
 from undertow.types import said
 
 
@@ -55,8 +55,14 @@ class Containers(Expressions):
             raise text_too_early(value)
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
+        fallback = special(value, "__getattr__")
+        if fallback is not None:
+            try:
+                object.__getattribute__(value, name)
+            except AttributeError:
+                return (yield self.call(fallback, [value, name], {}))
         try:
-            held = self.ctx.session.attribute(value, name)
+            held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
             raise _no_attribute(value, name, fault, span) from None
         if isinstance(held, Getter):
@@ -67,10 +73,14 @@ class Containers(Expressions):
         value = yield self.expr(node.value, env)
         key = yield self.expr(node.slice, env)
         self.at(node, env)
-        if is_users(value):
-            if (method := user_method(value, "__getitem__")) is not None:
-                return (yield self.call(method, [value, key], {}))
-            self.ctx.session.hold((value,))
+        return (yield self.item_of(value, key))
+
+    def item_of(self, value: Any, key: Any) -> Work:
+        """`value[key]`, by the method of a class of the user's if it has one."""
+        method = special(value, "__getitem__")
+        if method is not None:
+            return (yield self.call(method, [value, key], {}))
+        self.hold_objects(value)
         return self.item(value, key)
 
     def item(self, value: Any, key: Any) -> Any:
@@ -165,11 +175,16 @@ class Containers(Expressions):
         self.ctx.span = span
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
-        if is_users(value):
-            if (method := user_method(value, "__iter__")) is not None:
-                return iter(drive(self.call(method, [value], {})))
-            self.ctx.session.hold((value,))
-        return iter(value)
+        value = self.iterated(value)
+        if special(value, "__next__") is not None:
+            raise CaptureError(
+                f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
+                hint="write `__iter__` as a generator, with `yield`, or loop over a list",
+            )
+        self.hold_objects(value)
+        items = iter(value)
+        self.aliases.iterates(items, [value])
+        return items
 
     def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -201,7 +216,7 @@ class Containers(Expressions):
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
             self.at(target, env)
-            self.set_item(container, key, value, ast.unparse(target.value))
+            yield self.set_item(container, key, value, ast.unparse(target.value))
         elif isinstance(target, ast.Attribute):
             changed = yield self.expr(target.value, env)
             self.at(target, env)
@@ -214,8 +229,12 @@ class Containers(Expressions):
             )
         return None
 
-    def set_item(self, container: Any, key: Any, value: Any, called: str) -> None:
-        """`container[key] = value`."""
+    def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
+        """`container[key] = value`, by the method of a class of the user's if it has one."""
+        method = special(container, "__setitem__")
+        if method is not None:
+            yield self.call(method, [container, key, value], {})
+            return
         if isinstance(container, np.ndarray):
             raise _array_element(called, container, self.owned.has(container))
         if not isinstance(container, (Traced, list, dict, deque)):
@@ -318,7 +337,7 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
+            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,

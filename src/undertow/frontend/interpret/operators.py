@@ -57,13 +57,6 @@ _NAMES = {
 }  # fmt: skip
 _UNARIES = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 _COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-NAMES: dict[Any, str] = {**_NAMES, **_UNARIES, **_COMPARISONS}
-# Comparisons with the operands the other way round.
-SWAPPED = {
-    "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__",
-    "__ne__": "__ne__",
-}  # fmt: skip
-
 BINARY: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _NAMES.items()}
 INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
 UNARY: dict[type, Callable[[Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _UNARIES.items()}

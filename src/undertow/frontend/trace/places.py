@@ -590,6 +590,10 @@ def _parts_of(value: Any, place: Place) -> _Parts | None:
         return check, expected, shell, functools.partial(_filled, shell), parts[::-1]
     if kind is MethodType:
         return _of_attributes(value, place, ("__func__", "__self__"), None, lambda held: MethodType(*held))
+    if hasattr(kind, "__undertow_definition__") and value.__undertow_bound__:  # a method: its object is read outside
+        attribute = "__undertow_bound__"
+        parts = [(Read.ATTRIBUTE, attribute, value.__undertow_bound__, f"{name}.{attribute}")]
+        return Check.SAME, value, None, functools.partial(_rebound, value), parts
     if kind is functools.partial:
         return _of_attributes(value, place, ("func", "args", "keywords"), None, _partial)
     if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
@@ -619,6 +623,10 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
     for key, item in zip(list(shell) if isinstance(shell, dict) else range(len(contents)), contents, strict=True):
         shell[key] = item
     return shell
+
+
+def _rebound(method: Any, contents: list[Any]) -> Any:
+    return type(method)(method.__undertow_definition__, *contents, method.__undertow_programs__)
 
 
 def _partial(contents: list[Any]) -> Any:

@@ -138,7 +138,14 @@ def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) ->
             )
         return None
     if is_weak(value) or isinstance(value, (list, tuple)):
-        value = np.asarray(value, type.dtype.numpy)[()]
+        try:
+            value = np.asarray(value, type.dtype.numpy)[()]
+        except (ValueError, TypeError, OverflowError):
+            raise TypeMismatch(
+                f"the tangent of `{name}` is {brief(value)}, which is not {said(type)}",
+                span,
+                hint="a tangent has the dtype and shape of its argument; None means zero",
+            ) from None
     elif not isinstance(value, Traced):
         value = np.asarray(constant(value))[()]
     found = leaf_type(value)

@@ -15,7 +15,7 @@ import numpy as np
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read, stays_weak
 from undertow.ops.attributes import MOST_AXES
-from undertow.types import DType, Type, bool_, dtype_of, f64, i64, promote, weak_dtype, weak_kind
+from undertow.types import DType, Type, bool_, dtype_of, f64, i64, is_integer, promote, weak_dtype, weak_kind
 from undertow.types import type_of as numpy_type_of
 
 
@@ -220,7 +220,7 @@ def is_static_int(value: Any) -> bool:
     """Is it an integer that is known now?"""
     if isinstance(value, np.ndarray):
         return value.ndim == 0 and value.dtype.kind in "iu"
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_integer(value)
 
 
 def split_shape(shape: Any, what: str) -> tuple[tuple[int | None, ...], list[Any]]:
@@ -233,7 +233,7 @@ def split_shape(shape: Any, what: str) -> tuple[tuple[int | None, ...], list[Any
         elif isinstance(size, Traced) and size.type.dtype.kind == "int" and not size.type.shape:
             attr.append(None)
             sizes.append(convert(size, i64))
-        elif isinstance(shape, np.ndarray):
+        elif isinstance(shape, np.ndarray) and shape.ndim:
             return split_shape(tuple(shape), what)
         else:
             raise TypeMismatch(
