@@ -28,7 +28,7 @@ from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import RunOptions, run_options
 from undertow.errors import UndertowError, brief
-from undertow.frontend.values.random import STREAM, Stream, folded
+from undertow.frontend.values.random import STREAM, Repeated, Stream, folded
 from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
@@ -194,6 +194,14 @@ def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
     finally:
         _SETTINGS.set(before)
         STREAM.set(stream)
+
+
+@contextlib.contextmanager
+def same_draws() -> Iterator[None]:
+    """All runs inside draw the same random numbers: of the current seed, or of 0."""
+    with _changed_inside({"seed": settings().limits.seed or 0}):
+        use(replace(settings(), stream=Repeated(settings().limits.seed or 0)))
+        yield
 
 
 # What `help` and editors show: every option with its default, but for that of `memory`, which is the machine's.

@@ -979,6 +979,23 @@ def test_gradients_of_arrays_outside_see_their_contents() -> None:
 # -- clear, save -------------------------------------------------------------------------------------------
 
 
+def test_what_is_new_each_time_is_captured_each_time() -> None:
+    class Dynamic:
+        count = 0.0
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "drawn":
+                raise AttributeError(name)
+            Dynamic.count += 1.0
+            return np.random.default_rng(0)
+
+    @ut.function
+    def f(a, x):
+        return x * 2.0 if a.drawn is not None else x
+
+    assert [f(Dynamic(), 3.0) for _ in range(3)] == [6.0] * 3
+
+
 def test_clear_forgets_captures() -> None:
     @ut.function
     def f(x):
@@ -986,8 +1003,9 @@ def test_clear_forgets_captures() -> None:
 
     assert f(1.0) == 2.0
     assert captures(f) == 1
+    assert ut.grad(f)(1.0) == 1.0
     f.clear()
-    assert captures(f) == 0
+    assert captures(f) == captures(ut.grad(f)) == 0
     assert f(1.0) == 2.0
 
 

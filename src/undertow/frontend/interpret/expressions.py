@@ -270,13 +270,6 @@ class Expressions:
             return (yield self.boolean(node, env, only_truth=True))
         value = yield self.expr(node, env)
         self.at(node, env)
-        return (yield self.truth_of(value))
-
-    def truth_of(self, value: Any) -> Work:
-        """The truth of a value; a class of the user's may define it."""
-        if type(value) not in _KNOWN and (method := behind(bool, value)) is not None:
-            return self.truth((yield self.call(method, [value], {})))
-        self.hold_objects(value)
         return self.truth(value)
 
     def boolean(self, node: ast.BoolOp, env: Env, only_truth: bool = False) -> Work:
@@ -325,6 +318,7 @@ class Expressions:
         if type(value) not in _KNOWN and (method := behind(bool, value)) is not None:
             value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):
+            self.hold_objects(value)
             return bool(value)
         if value.type.shape != ():
             raise TypeMismatch(

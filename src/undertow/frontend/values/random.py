@@ -50,6 +50,13 @@ class Stream:
         return folded(self.seed, next(self._numbers))
 
 
+class Repeated(Stream):
+    """The same seed again and again, for runs that are compared."""
+
+    def draw(self) -> int:
+        return self.seed
+
+
 STREAM: ContextVar[Stream | None] = ContextVar("undertow_stream", default=None)
 
 
