@@ -1,7 +1,8 @@
 """The reference manual of the public names, written from their docstrings.
 
 `python docs/manual.py > docs/reference/api.md` brings the file up to date; with `compat`, that of compat.v1; with
-`plain`, what type checkers know of the functions that are made from rows, src/undertow/frontend/functions/plain.pyi.
+`plain`, what type checkers know of the functions that are made from rows, src/undertow/frontend/functions/plain.pyi;
+with `public`, `random` and `options`, what they know of the public names: __init__.pyi, _random.pyi and _options.pyi.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import undertow
 from undertow.api.function import GraphView
+from undertow.api.options import Settings
 from undertow.engines.contract import Options, Stats
 from undertow.frontend.functions import plain
 from undertow.ops import FAMILIES
@@ -151,10 +155,78 @@ def plain_stub() -> str:
     return "\n".join((_STUB_HEAD, *lines, ""))
 
 
+_TYPED = """\
+\"\"\"Written by `python docs/manual.py {page}`; do not edit.\"\"\"
+"""
+_STUB_IMPORTS = ("import builtins", "from collections.abc import Callable, Sequence", "from typing import Any\n")
+_OPTION_TYPES = {"memory": "int | str | None"}  # where users may write more than the engines see
+
+
+def options_stub() -> str:
+    """The text of _options.pyi: the keywords of `ut.options` and `f.run`, with their types."""
+    lines = [_TYPED.format(page="options"), "import os", "from typing import TypedDict\n"]
+    lines += ["from undertow.ir.trace import Event\n", "class RunOptions(TypedDict, total=False):"]
+    typed = {f.name: f.type for f in (*fields(Settings), *fields(Options))} | _OPTION_TYPES
+    known = inspect.signature(undertow.options).parameters
+    return "\n".join([*lines, *(f"    {name}: {typed[name]}" for name in known), ""])
+
+
+def public_stub() -> str:
+    """The text of __init__.pyi: what type checkers and editors know of the public names."""
+    special = re.findall(r"^(?:class|def) ([a-z]\w*|[A-Z]\w*)", _read_stub("_annotations"), re.MULTILINE)
+    imports: list[str] = []
+    functions: list[str] = []
+    for name in undertow.__all__:
+        value = getattr(undertow, name)
+        if isinstance(value, ModuleType):
+            folder, _, inner = value.__name__.rpartition(".")
+            imports.append(
+                _imported("undertow", "_random", name) if name == "random" else _imported(folder, inner, name)
+            )
+        elif name in special:
+            imports.append(_imported("undertow._annotations", name, name))
+        elif inspect.isfunction(value) and "Any" in str(inspect.signature(value).return_annotation):
+            functions.append(_declared(name, value))
+        else:
+            imports.append(_imported(value.__module__, value.__name__, name))
+    listed = ",\n    ".join(f'"{name}"' for name in undertow.__all__) + ","
+    heads = [*_STUB_IMPORTS, *sorted(imports), f"\n__all__ = [\n    {listed}\n]", "__version__: str\n"]
+    return "\n".join([_TYPED.format(page="public"), *heads, *functions])
+
+
+def random_stub() -> str:
+    """The text of _random.pyi."""
+    module = undertow.random
+    heads = [*_STUB_IMPORTS, _imported("undertow._annotations", "Array", "Array"), "\n__all__: list[str]\n"]
+    functions = [_declared(name, getattr(module, name)) for name in sorted(module.__all__)]
+    return "\n".join([_TYPED.format(page="random"), *heads, *functions])
+
+
+def _imported(module: str, inner: str, name: str) -> str:
+    return f"from {module} import {inner} as {name}"
+
+
+def _declared(name: str, function: Any) -> str:
+    """A function of arrays, for a stub: what is Any where it is defined is an array to its users."""
+    shown = inspect.signature(function)
+    shown = shown.replace(parameters=[
+        p.replace(default=...) if isinstance(p.default, (str, DType)) else p for p in shown.parameters.values()
+    ])  # fmt: skip
+    result = str(shown.return_annotation).strip("'").replace("typing.", "")
+    bare = str(shown.replace(return_annotation=inspect.Signature.empty)).replace("'", "").replace("typing.", "")
+    bare = bare.replace("Ellipsis", "...")
+    text = re.sub(r"\bbool\b", "builtins.bool", f"{bare} -> {result.replace('Any', 'Array')}")
+    return f'def {name}{text}:\n    """{_summary(function)}"""\n'
+
+
+def _read_stub(name: str) -> str:
+    return (Path(undertow.__file__).parent / f"{name}.pyi").read_text(encoding="utf-8")
+
+
 def _home(name: str, value: Any) -> str:
     """The module that a public name is listed with; a function that is made from a row, with its family."""
-    if isinstance(value, (DType, Type)):
-        return type(value).__module__
+    if isinstance(value, (DType, Type)) or value is undertow.Array:
+        return Type.__module__
     family = next((f.__name__ for f in FAMILIES for row in f.ROWS if row.takes and row.public == name), "")
     return _FAMILIES.get(family, family) or str(value.__module__)
 
@@ -176,6 +248,8 @@ def _section(module: str, names: Mapping[str, Any]) -> Iterator[str]:
     for name, value in names.items():
         if isinstance(value, DType):
             yield f"| `{name}` | the dtype {value.name}: {value.size} byte{'s' * (value.size > 1)} an element |"
+        elif value is undertow.Array:
+            yield f"| `{name}` | NumPy's arrays; type checkers take `Annotated[ut.Array, ut.f32[3]]` for `ut.f32[3]` |"
         elif inspect.isclass(value):
             yield f"| `{name}` | {_cell(value)} |"
         elif not callable(value):
@@ -225,7 +299,7 @@ def compat_manual() -> str:
         for owner in ("Tensor", "Operation", "Variable", "Session", "Graph", "Optimizer"):
             if owner in names:
                 lines += _methods(getattr(held, owner), f"`tf.{before}{owner}` has these methods", _COMPAT_INTERNAL)
-    dtypes = ", ".join(f"`tf.{n}`" for n, v in vars(tf).items() if isinstance(v, DType))
+    dtypes = ", ".join(f"`tf.{n}`" for n, v in vars(tf).items() if isinstance(v, DType) and n in tf.__all__)
     return (
         "\n".join([*lines, "\n## Dtypes\n", f"{dtypes}. Indexed they are types of arrays: `tf.float32[2, None]`."])
         + "\n"
@@ -264,5 +338,6 @@ def _cell(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    pages = {"compat": compat_manual, "plain": plain_stub}
+    stubs = {"plain": plain_stub, "options": options_stub, "public": public_stub, "random": random_stub}
+    pages = {"compat": compat_manual, **stubs}
     print(pages.get("".join(sys.argv[1:]), manual)(), end="")

@@ -15,14 +15,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from docs import manual
 from tests.fuzz.kinds import KINDS
+from tests.support.blocks import OUTPUT, Block, blocks_of, source_of
 
 import undertow as ut
 from undertow import errors, ops
@@ -36,54 +36,16 @@ OTHER_PAGES = sorted(
         *(page for folder in ("tests", "examples", "benchmarks") for page in ROOT.glob(f"{folder}/*.md")),
     ]
 )
-OUTPUT = "<!-- output -->"
 
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page; `first` is the number of its first line, from 0."""
-
-    language: str
-    first: int
-    lines: tuple[str, ...]
-    is_output: bool
-
-    @property
-    def is_python(self) -> bool:
-        return self.language.split()[:1] == ["python"]
-
-    @property
-    def is_run(self) -> bool:
-        return self.language == "python"
-
-
-def blocks_of(page: str) -> Iterator[Block]:
-    lines = page.splitlines()
-    at = 0
-    while at < len(lines):
-        opening = re.fullmatch(r"(`{3,})\s*([^`]*)", lines[at])
-        if opening is None:
-            at += 1
-            continue
-        first = at + 1
-        at = next(n for n in range(first, len(lines)) if lines[n].startswith(opening[1]))
-        before = [line for line in lines[: first - 1] if line.strip()]
-        yield Block(opening[2].strip(), first, tuple(lines[first:at]), before[-1:] == [OUTPUT])
-        at += 1
-
-
 def run_page(text: str, file: Path) -> dict[Block, str]:
     """Run the Python blocks of a page; what each block that is followed by its output prints, by output block."""
     blocks = [block for block in blocks_of(text) if block.is_run or block.is_output]
-    source = [""] * len(text.splitlines())
-    for block in blocks:
-        if block.is_run:
-            source[block.first : block.first + len(block.lines)] = block.lines
-    file.write_text("\n".join(source) + "\n", encoding="utf-8")
+    file.write_text(source_of(blocks), encoding="utf-8")
 
     module = ModuleType(file.stem)
     module.__file__ = str(file)
@@ -182,6 +144,9 @@ def test_index_links_to_every_page() -> None:
         ("docs/reference/compat_v1.md", manual.compat_manual),
         ("docs/reference/ops.md", ops_manual.manual),
         ("src/undertow/frontend/functions/plain.pyi", manual.plain_stub),
+        ("src/undertow/__init__.pyi", manual.public_stub),
+        ("src/undertow/_options.pyi", manual.options_stub),
+        ("src/undertow/_random.pyi", manual.random_stub),
     ],
 )
 def test_generated_files_are_current(file: str, made: Callable[[], str], golden: Callable[..., None]) -> None:
@@ -217,7 +182,11 @@ def test_every_error_is_in_the_reference(kind: type) -> None:
 def test_promises_name_real_tests() -> None:
     """And every row names at least one; kinds of fuzzing are those of `tests/fuzz/kinds.py`."""
     page = (ROOT / "docs" / "reference" / "promises.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith(("| promise ", "| difference "))]
+    rows = [
+        line
+        for line in page.splitlines()
+        if line.startswith("| ") and not line.startswith(("| promise ", "| difference "))
+    ]
     assert len(rows) > 30
     for row in rows:
         promise, _, held = (cell.strip() for cell in row.strip("|").split(" | "))

@@ -30,6 +30,8 @@ def read_picture(text: str) -> dict[str, set[str]]:
         if "-->" in line:
             here, there = line.split("-->")
             arrows.setdefault(part_named(here), set()).update(map(part_named, there.split("&")))
+        elif line.strip().isidentifier():  # on its own
+            arrows.setdefault(line.strip(), set())
     return arrows
 
 
@@ -61,6 +63,7 @@ GUESTS = {
     "typer": ("cli",),
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
     "matplotlib": ("train/curve.py",),
+    "mypy": ("mypy_plugin.py",),
 }
 
 # What runs on the C++ core. The other engines are pure Python, and so is all that is before them, but for commits:

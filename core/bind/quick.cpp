@@ -282,9 +282,11 @@ struct Known {
   uint64_t hash;
   std::vector<uint64_t> words;
   std::vector<nb::object> objects;
-  std::vector<DType> dtypes;   // by leaf: what the program takes
-  std::vector<int64_t> sizes;  // of all axes of all arrays: a length, or ~k: all axes with this k have equal lengths
-  int64_t groups = 0;          // how many k there are
+  std::vector<DType> dtypes;  // by leaf: what the program takes
+  // Of all axes of all arrays: a length, or ~2k or ~(2k + 1): all axes with this k have equal lengths; where the last
+  // bit is set, two or more.
+  std::vector<int64_t> sizes;
+  int64_t groups = 0;  // how many k there are
   nb::object program;
   nb::object hidden;               // the guards, or None
   const Guards* guards = nullptr;  // the same
@@ -318,7 +320,9 @@ struct Known {
         const int64_t length = array->sizes[axis];
         if (*wanted >= 0) {
           if (*wanted != length) return false;
-        } else if (int64_t& group = lengths[~*wanted]; group < 0) {
+        } else if ((~*wanted & 1) != 0 && length < 2) {
+          return false;
+        } else if (int64_t& group = lengths[~*wanted >> 1]; group < 0) {
           group = length;
         } else if (group != length) {
           return false;
@@ -414,7 +418,7 @@ class Quick {
       if (leaf.kind == Kind::Array) axes += static_cast<size_t>(numpy::as_array(leaf.object.ptr())->rank);
       known->dtypes.push_back(dtype);
     }
-    for (int64_t size : sizes) known->groups = std::max(known->groups, size < 0 ? ~size + 1 : 0);
+    for (int64_t size : sizes) known->groups = std::max(known->groups, size < 0 ? (~size >> 1) + 1 : 0);
     if (sizes.size() != axes || known->groups > static_cast<int64_t>(axes)) return false;
     known->hash = flat.hash();
     known->words = std::move(flat.words);

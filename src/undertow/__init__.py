@@ -2,7 +2,7 @@
 
 Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
 elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then public, data,
-models, train, cli and __main__.
+models, train, cli and __main__. mypy_plugin stands by itself.
 CONTRIBUTING.md draws who may import whom.
 """
 
@@ -13,10 +13,8 @@ from typing import Any as _Any
 
 import undertow.frontend.syntax.strings as _strings  # noqa: F401  # it hears what is compiled from now on
 
-if _TYPE_CHECKING:
+if _TYPE_CHECKING:  # checkers read __init__.pyi instead
     from undertow.public import *  # noqa: F403
-    from undertow.public import optim as optim
-    from undertow.public import random as random
 
 __version__ = "0.1.0"
 

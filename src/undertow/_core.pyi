@@ -284,8 +284,9 @@ class Quick:
     ) -> bool:
         """Remember a call: the dtype of each leaf, the sizes of all axes of its arrays, its program.
 
-        A size ~k is open: all axes with the same k have equal sizes. `hidden` reads the inputs of the program that are
-        no arguments; None if it cannot be used any more. False if the call cannot be remembered.
+        A size ~2k is open: all axes with the same k have equal sizes; ~(2k + 1) is open from 2 on. `hidden` reads the
+        inputs of the program that are no arguments; None if it cannot be used any more. False if the call cannot be
+        remembered.
         """
     def find(self, args: tuple[Any, ...]) -> tuple[Any, list[Any]] | None:
         """The program and its input leaves, if a call like this was seen before."""

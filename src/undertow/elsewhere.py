@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from undertow.errors import UnknownName
+from undertow.errors import UndertowError, UnknownName
 
 _FUNCTION = "decorate the function with @ut.function: it is captured and compiled at its first call"
 _MAP = "every function has a map: f.map(xs), or ut.map(f, xs) inside a captured function"
@@ -98,4 +98,4 @@ def unknown_name(owner: str, name: str, known: Iterable[str], elsewhere: Mapping
 
 def reason(fault: Exception, hint: str) -> tuple[str, str]:
     """What a fault says, in a sentence about what it made impossible; and its own hint if it has one."""
-    return (fault.what, fault.hint) if isinstance(fault, UnknownName) else (str(fault), hint)
+    return (fault.what, fault.hint) if isinstance(fault, UndertowError) else (str(fault), hint)

@@ -46,6 +46,7 @@ from undertow.frontend.values.scopes import device as device
 from undertow.frontend.values.state import Variable as Variable
 from undertow.frontend.values.static import static as static
 from undertow.subgraph import SubGraph as SubGraph
+from undertow.types import Array as Array
 from undertow.types import DType as DType
 from undertow.types import Type as Type
 from undertow.types import bool_ as bool  # noqa: F401  # public under this name

@@ -11,13 +11,14 @@ f32
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from undertow.errors import TypeMismatch, brief
 
+Array = np.ndarray  # the public name of arrays; `Annotated[ut.Array, ut.f32["n"]]` says of which type
 Dim = int | str | None
 Shape = tuple[Dim, ...]
 
@@ -44,6 +45,12 @@ class DType:
                     f"or ut.{self.name}['n'] (named)",
                 )
         return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
+
+    def __or__(self, other: object) -> NoReturn:
+        raise _no_union(self, other)
+
+    def __ror__(self, other: object) -> NoReturn:
+        raise _no_union(other, self)
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -89,6 +96,12 @@ class Type:
     dtype: DType
     shape: Shape = ()
 
+    def __or__(self, other: object) -> NoReturn:
+        raise _no_union(self, other)
+
+    def __ror__(self, other: object) -> NoReturn:
+        raise _no_union(other, self)
+
     @property
     def rank(self) -> int:
         return len(self.shape)
@@ -120,6 +133,13 @@ class Type:
         if not self.shape:
             return self.dtype.name
         return f"{self.dtype.name}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
+
+
+def _no_union(one: object, other: object) -> TypeMismatch:
+    return TypeMismatch(
+        f"{brief(one)} | {brief(other)}: an annotation is one type",
+        hint="leave the annotation out: None, numbers and arrays of each type are captured by themselves",
+    )
 
 
 CTL = Type(ctl)

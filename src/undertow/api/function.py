@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -15,15 +16,18 @@ import numpy as np
 
 from undertow.api import plain
 from undertow.api.collection import collection_paused
+from undertow.api.open_lengths import Axes, are_long, means_the_same, open_axes, with_open_lengths
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, PYTHON, Settings, quick_options, settings
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.api.reload import follow_autoreload
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
+from undertow.engines.reference import ReferencePlan
+from undertow.engines.reference.first import first_fault
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Direct, Stopped
-from undertow.errors import CaptureError, Timeout, TypeMismatch, UndertowError
+from undertow.errors import CaptureError, Fault, RunError, TypeMismatch, UndertowError
 from undertow.frontend.control import forms
 from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
@@ -32,18 +36,21 @@ from undertow.frontend.syntax.annotations import as_array
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
 from undertow.frontend.trace.library import Captured, capture_call, capture_map
+from undertow.frontend.trace.places import Paths
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.state import transaction
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
+from undertow.ops.debug import printing
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
 from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+_SILENT = contextlib.nullcontext()
 MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
 _DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
@@ -91,7 +98,9 @@ class Program:
     libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    opened: Axes | None = None  # axes of the arguments whose lengths were known, and are open now
     direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
+    is_kept: bool = True  # for other calls
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -99,7 +108,8 @@ class Program:
         return wanted.structures == arguments.key and self.accepts(arguments.types)
 
     def accepts(self, types: Sequence[Type]) -> bool:
-        return all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
+        is_fitting = all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
+        return is_fitting and (self.opened is None or are_long(types, self.opened))
 
     def leaves(self, leaves: list[Any], objects: Sequence[Any]) -> list[Any] | None:
         """The leaves of the arguments and the hidden arguments; None if something outside has changed."""
@@ -152,20 +162,34 @@ class Program:
             plan = plan or self.ready(chosen)
             limits = chosen.limits if budget.clock() is None else limits_left(chosen)
             if not captured.variables:
-                values, stats = plan.run(inputs, limits)
+                values, stats = self._run_plan(plan, inputs, chosen, limits, None)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
-            return self._run_on_variables(plan, inputs, limits)
-        except Timeout:  # it is an OSError too
+            return self._run_on_variables(plan, inputs, chosen, limits)
+        except RunError:  # some are OSErrors too
             raise
         except OSError as fault:
             check_written(fault, chosen)
             raise
 
-    def _run_on_variables(self, plan: Plan, inputs: list[Any], limits: Options) -> tuple[Any, Stats]:
+    def _run_plan(
+        self, plan: Plan, inputs: list[Any], chosen: Settings, limits: Options, state: dict[str, Any] | None
+    ) -> tuple[list[Any], Stats]:
+        """Run a plan. Of several faults, the one is raised that Python would have reached first."""
+        before = None if state is None else dict(state)
+        with printing() if self.captured.has_effect else _SILENT as output:
+            try:
+                return plan.run(inputs, limits, state)
+            except Fault as fault:
+                ordered = self.plan(ENGINES["reference"], chosen.simplify, chosen.is_checked)
+                assert isinstance(ordered, ReferencePlan)
+                printed = 0 if output is None else output.count
+                raise first_fault(ordered, inputs, limits, before, fault, printed) from None
+
+    def _run_on_variables(self, plan: Plan, inputs: list[Any], chosen: Settings, limits: Options) -> tuple[Any, Stats]:
         captured = self.captured
 
         def work(state: dict[str, Any]) -> tuple[Any, Stats]:
-            values, stats = plan.run(inputs, limits, state)
+            values, stats = self._run_plan(plan, inputs, chosen, limits, state)
             return tree.unflatten(captured.result, values[: captured.result_count]), stats
 
         return transaction(captured.variables, captured.written, work)  # which commits last: then nothing can fail
@@ -199,10 +223,11 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
+        self._refused: dict[Any, None] = {}  # (key, types with open lengths) that no program was made for
         self.quick = quick()
 
     def find(
-        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[], Captured]
+        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
     ) -> tuple[Program, list[Any]]:
         """The program that takes arguments of these types, captured on first use, and its inputs."""
         objects = arguments.objects
@@ -213,18 +238,41 @@ class Programs:
                 assert program.captured.guards is not None
                 definition.paths.note_change(program.captured.guards.changed)
         with capturing(None), collection_paused():
-            program = Program(capture(), definition.name)
+            program = self._opened(key, arguments, definition, capture) or self._known(arguments, definition, capture)
+        first = program.captured.first.copy()
+        program.captured.first.clear()
         if (leaves := program.leaves(arguments.leaves, objects)) is None:
-            raise CaptureError(
-                f"what `{definition.name}` reads outside has changed while it was captured",
-                definition.closure.span,
-                hint="do not change globals and attributes in functions that are called during capture",
-            )
+            # Something outside is another object each time that it is asked for: this program is for this call alone.
+            program.is_kept = False
+            return program, arguments.leaves + first
         self.add(key, program)
         self._by_age.append((key, program))
         if len(self._by_age) > MOST_CAPTURED:
             self._forget(*self._by_age.pop(0))
         return program, leaves
+
+    def _known(
+        self, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
+    ) -> Program:
+        budget.start_step("capture")
+        return Program(capture(arguments.types), definition.name)
+
+    def _opened(
+        self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
+    ) -> Program | None:
+        """A program for arrays of many lengths, where several have been captured; None if it would not be the same."""
+        types = with_open_lengths([program.captured.types for program in self._captured.get(key, ())], arguments.types)
+        if types is None or (key, types) in self._refused:
+            return None
+        captured: Captured | None = None
+        with contextlib.suppress(Exception):  # what is wrong is said by a capture for these lengths alone, if at all
+            captured = capture(types)
+        # Of those captured before, the ones that still hold: others may have read other things outside.
+        known = [p.captured for p in self._captured.get(key, ()) if p.leaves([], arguments.objects) is not None]
+        if captured is None or not any(means_the_same(captured, other) for other in known):
+            self._refused[key, types] = None
+            return None
+        return Program(captured, definition.name, opened=open_axes(captured.types, arguments.types))
 
     def _forget(self, key: Any, program: Program) -> None:
         left = [other for other in self._captured.get(key, ()) if other is not program]
@@ -236,7 +284,7 @@ class Programs:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._captured, self._by_age, self.quick = {}, [], quick()
+        self._captured, self._by_age, self._refused, self.quick = {}, [], {}, quick()
 
     def add(self, key: Any, program: Program) -> None:
         """A program that stays."""
@@ -352,7 +400,10 @@ class Function:
                 try:
                     result = self.__undertow_programs__.quick.call(bound + args if bound else args, limits)
                 except Stopped as stopped:
-                    raise stopped.plan.error_of(stopped, settings().limits) from None
+                    error = stopped.plan.error_of(stopped, settings().limits)
+                    if not isinstance(error, Fault):
+                        raise error from None
+                    result = MISSED  # the slow path finds the fault that comes first
                 if result is not MISSED:
                     return result
             current = context([*args, *kwargs.values()])
@@ -389,8 +440,13 @@ class Function:
         return (result, counted) if stats else result
 
     def clear(self) -> None:
-        """Forget all captures: the next call captures the function again."""
+        """Forget all captures, of its derivatives too: the next call captures the function again."""
+        definition = self.__undertow_definition__
+        definition.paths = Paths()
         self.__undertow_programs__.clear()
+        for derived in list(definition.derived.values()):
+            if isinstance(derived, Function) and derived.__undertow_definition__ is not definition:
+                derived.clear()
 
     @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
@@ -407,9 +463,9 @@ class Function:
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
         graph = program.static(program.library(engine, is_simple, settings().is_checked))
-        return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_plan, program))
+        return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_edited, program))
 
-    def _run_plan(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    def _run_edited(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:
         stats = options.pop("stats", False)
         chosen = self._settings(options, stats)
         arguments = self.__undertow_arguments__(args, {})
@@ -447,7 +503,7 @@ class Function:
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program, leaves = self.__undertow_program__(arguments)
-        if not kwargs:
+        if not kwargs and program.is_kept:
             remember(self.__undertow_programs__.quick, every, arguments, program)
         return program.run(leaves, chosen)
 
@@ -555,8 +611,9 @@ class Function:
         """The program for these types, captured on first use, and its inputs."""
         definition = self.__undertow_definition__
 
-        def capture() -> Captured:
-            return capture_call(definition, arguments) if mapped is None else capture_map(definition, arguments, mapped)
+        def capture(types: tuple[Type, ...]) -> Captured:
+            given = replace(arguments, types=types)
+            return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
 
         return self.__undertow_programs__.find((arguments.key, mapped), arguments, definition, capture)
 
@@ -566,8 +623,15 @@ def function(python: Callable[..., Any] | None = None, /, **options: Any) -> Fun
     """Decorate a Python function: its first call captures it as one static graph.
 
     >>> @function
-    ... def double(x):
-    ...     return x * 2
+    ... def power(x: float, n: int) -> float:
+    ...     return 1.0 if n == 0 else x * power(x, n - 1)
+    >>> power(2.0, 10)
+    np.float64(1024.0)
+
+    Call it like the original. Annotations are types: int, float, bool, ut.f32, an array ut.f32["n", 3]. A recursive
+    function annotates its result; arguments that are not annotated may be of any type, and are captured once for each.
+    Besides a call there are f.run(*args, **options), f.map(*arrays), f.graph(*args) and f.plan(*args); `ut.options`
+    explains the options, and ut.grad(f) differentiates.
     """
     if python is None or options:
         raise CaptureError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from undertow.api.function import Function, apart
@@ -14,6 +15,7 @@ from undertow.frontend.interpret.calls import SPECIAL
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.calling import decorated
 from undertow.frontend.trace.definition import Definition
+from undertow.frontend.trace.library import Captured
 from undertow.frontend.trace.tangents import (
     capture_jvp,
     checked,
@@ -25,6 +27,7 @@ from undertow.frontend.trace.tangents import (
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import capturing, context, is_traced
 from undertow.tracebacks import boundary
+from undertow.types import Type
 
 
 @boundary
@@ -68,7 +71,11 @@ def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Seque
     arguments = function.__undertow_arguments__(primals, {})
     matched = match_tangents(definition, arguments, bound, tangents, definition.closure.span)
     whole = with_tangents(arguments, matched)
-    capture = functools.partial(capture_jvp, definition, arguments, matched)
+
+    def capture(types: tuple[Type, ...]) -> Captured:
+        given = replace(arguments, types=types[: len(arguments.types)])
+        return capture_jvp(definition, given, matched)
+
     program, leaves = programs.find((arguments.key, tuple(matched)), whole, definition, capture)
     value, tangent = program.run(leaves, settings())[0]
     return value, tangent

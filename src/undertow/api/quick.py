@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def _parts(item: object) -> tuple[object, list[Any]] | type | None:
         return kind, [getattr(item, name) for name in names]
     if hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
         return item.__undertow_parts__()  # type: ignore[attr-defined, no-any-return]
+    if kind is SimpleNamespace:
+        return tree.children(item)
     return kind if is_read_by_attributes(kind) else None
 
 
@@ -56,12 +59,14 @@ def remember(known: Quick, args: tuple[Any, ...], arguments: Arguments, program:
     """Remember a call that took the slow path, with the program that it found."""
     if tuple(tree.flatten(arg)[1] for arg in args) != arguments.structures:
         return  # defaults have come in, or a list stands for an array
-    sizes: list[int] = []  # of all axes; ~k for one known only at run time: axes with the same k had equal lengths
-    groups: dict[int, int] = {}  # by length
-    for leaf, type_ in zip(arguments.leaves, arguments.types, strict=True):
-        for n, d in zip(np.shape(leaf), type_.shape, strict=True):
-            # Equal lengths (perhaps by name) must be equal again.
-            sizes.append(n if isinstance(d, int) else ~groups.setdefault(n, len(groups)))
+    # The sizes of all axes; ~2k for one known only at run time, ~(2k + 1) for one that may be neither 0 nor 1.
+    sizes: list[int] = []
+    groups: dict[int, int] = {}  # k by length: equal lengths (perhaps by name) must be equal again
+    types = arguments.types if program.opened is None else program.captured.types
+    opened = program.opened or [[False] * type_.rank for type_ in types]
+    for leaf, type_, opens in zip(arguments.leaves, types, opened, strict=True):
+        for n, d, is_opened in zip(np.shape(leaf), type_.shape, opens, strict=True):
+            sizes.append(n if isinstance(d, int) else ~(2 * groups.setdefault(n, len(groups)) + is_opened))
     guards = program.captured.guards
     dtypes = [DTYPE_NUMBERS[dtype_of(leaf.dtype).name] for leaf in arguments.leaves]
     known.add(args, dtypes, sizes, program, guards)

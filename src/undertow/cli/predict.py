@@ -61,7 +61,8 @@ def predict(
         for typed, tree in zip(forest[:most], known[:most], strict=True):
             predicted = loaded.model.node_labels(loaded.params, tree)
             shown = replace(tree, word=typed.word, vocabulary=typed.vocabulary)
-            new = [number for number, word in enumerate(typed.vocabulary or ()) if word not in loaded.vocabulary]
+            words = loaded.vocabulary or ()
+            new = [number for number, word in enumerate(typed.vocabulary or ()) if word not in words]
             unknown = set(np.flatnonzero(np.isin(typed.word, new)).tolist())
             console.print(coloured(shown, predicted, loaded.model.classes, unknown))
         if len(forest) > most:

@@ -85,7 +85,9 @@ def train(
     With --resume, omitted options keep the folder's values: undertow train --resume -o FOLDER
     """
     console, folder = make_console(), _folder(model, output, resume)
-    limits = {name: value for name, value in (("threads", threads), ("memory", memory)) if value is not None}
+    limits: dict[str, Any] = {
+        name: value for name, value in (("threads", threads), ("memory", memory)) if value is not None
+    }
     check_options(limits)
     with telling_errors(), ut.options(**limits):
         if resume:

@@ -50,8 +50,8 @@ class Forest:
     roots: Any  # i32 [trees]
     sides: tuple[Any, Any] | None  # `left` and `right`, if every node has two children or none
     fields: Mapping[str, Any] = field(default_factory=dict)  # further values of nodes: [nodes, ...]
-    vocabulary: Vocabulary | None = None  # the words, for display
-    labels: Vocabulary | None = None  # the names of the labels, if they have names
+    vocabulary: Vocabulary | Any = None  # the words, for display; None if they have no names
+    labels: Vocabulary | Any = None  # the names of the labels, if they have names
 
     @classmethod
     def from_depths(

@@ -6,7 +6,9 @@ Their templates are Python's: `{}` or `{:.3f}` stands for the next value.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -17,6 +19,29 @@ from undertow.ops.gradient import NONE
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import BOOLS, ELEMENTS, check_kind
 from undertow.types import CTL, Type
+
+
+class Output:
+    """How many lines a run has printed, and how many of the first to skip since another run has printed them."""
+
+    __slots__ = ("count", "skipped")
+
+    def __init__(self, skipped: int) -> None:
+        self.count = 0
+        self.skipped = skipped
+
+
+_OUTPUT: ContextVar[Output | None] = ContextVar("undertow_output", default=None)
+
+
+@contextlib.contextmanager
+def printing(skipped: int = 0) -> Iterator[Output]:
+    """Count the lines that are printed, and skip the first ones."""
+    token = _OUTPUT.set(output := Output(skipped))
+    try:
+        yield output
+    finally:
+        _OUTPUT.reset(token)
 
 
 def fill_in(template: str, values: Sequence[Value]) -> str:
@@ -36,7 +61,12 @@ def _takes(name: str, types: Sequence[Type]) -> tuple[Type, ...]:
 
 
 def _print(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    print(fill_in(attrs.text("template"), values))  # noqa: T201 - printing is what it is for
+    text = fill_in(attrs.text("template"), values)
+    output = _OUTPUT.get()
+    if output is not None:
+        output.count += 1
+    if output is None or output.count > output.skipped:
+        print(text)  # noqa: T201 - printing is what it is for
     return (np.True_,)
 
 

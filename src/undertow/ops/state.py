@@ -99,6 +99,7 @@ def _find(store: Store, attrs: Attrs) -> Value:
         raise Fault(
             f"variable `{name}` has no value yet",
             hint="initialize it first: sess.run(tf.global_variables_initializer())",
+            kind=ValueError,
         )
     return store[name]
 

@@ -27,7 +27,7 @@ from undertow.models.classifier import Params
 from undertow.tracebacks import boundary
 from undertow.train.loop import Record, State
 from undertow.train.recipe import Recipe
-from undertow.train.score import Model, Tally
+from undertow.train.score import Tally
 
 FORMAT = 2  # format 1 described the training data in a sentence
 
@@ -36,7 +36,7 @@ FORMAT = 2  # format 1 described the training data in a sentence
 class Checkpoint:
     """The contents of a file. `source` names the training data: the options data, trees and min_count."""
 
-    model: Model
+    model: Any  # a Model
     recipe: Recipe
     state: State
     vocabulary: Vocabulary | None = None

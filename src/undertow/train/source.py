@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Source:
         return top + 1
 
     @property
-    def labels(self) -> Vocabulary | None:
+    def labels(self) -> Vocabulary | Any:
         """The names of the labels, if they have names."""
         return self.train.labels
 

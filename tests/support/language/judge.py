@@ -12,6 +12,7 @@ import io
 import itertools
 import math
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
@@ -35,8 +36,11 @@ import undertow as ut
 SPACE: dict[str, Any] = {}  # what an expression of a case knows, besides the values
 exec(_HEAD, SPACE)
 _OURS = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64")))
+# Rows in which a value may be an integer on one path and a float on another; then it is a float.
+PROMOTING = frozenset(("max", "min", "sorted", "If", "IfExp", "BoolOp", "Return"))
 # Errors of Python's floats, where IEEE 754 has a value instead.
-ITERATOR = "iterator"  # the first item of the list that stands for one
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+ITERATOR, VIEW = "iterator", "view"  # the first item of the list that stands for one
 _IEEE = (ZeroDivisionError, OverflowError, ValueError)
 
 
@@ -102,7 +106,7 @@ def judge(case: Case, oracle: Any, function: Any, engine: str = "waves") -> Verd
         with ut.options(engine=engine, timeout=20.0):
             got = outcome_of(captured, case.arguments(number))
         if got.error is None or not isinstance(got.error, ut.UndertowError):
-            problem = difference(got, expected)
+            problem = "" if case.row in PROMOTING and _promoted(got, expected) else difference(got, expected)
             if problem:
                 return Verdict("wrong", f"{problem}: got {got}, not {expected} (values {number})")
             continue
@@ -131,7 +135,7 @@ def plain(value: Any) -> Any:
     ):
         return [ITERATOR, *map(plain, itertools.islice(value, 20))]
     if isinstance(value, (type({}.keys()), type({}.values()), type({}.items()))):
-        return ["view", *map(plain, value)]
+        return [VIEW, *map(plain, value)]
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         return type(value)(map(plain, value))
     return value
@@ -179,6 +183,14 @@ def _saturates(error: BaseException) -> bool:
     return isinstance(error, (ValueError, OverflowError)) and "cannot convert float" in str(error)
 
 
+def _promoted(got: Outcome, expected: Outcome) -> bool:
+    """Are they equal, but one of Python's integers, chosen at run time, is a float?"""
+    pairs = [(got.value, expected.value)]
+    if isinstance(got.value, list) and isinstance(expected.value, list) and len(got.value) == len(expected.value):
+        pairs = list(zip(got.value, expected.value, strict=True))
+    return all(type(e) in (int, float) and isinstance(g, float) and (g == e or e != e) for g, e in pairs)
+
+
 def _finite(value: Any) -> bool:
     leaves = value if isinstance(value, (list, tuple)) else [value]
     try:
@@ -212,6 +224,8 @@ def differs(got: Any, expected: Any) -> str:
         return differs([got.start, got.stop, got.step], [expected.start, expected.stop, expected.step])
     if type(expected).__eq__ is object.__eq__ and not isinstance(expected, FunctionType):
         return ""  # objects of one type that know no equality
+    if isinstance(expected, str):
+        return "" if _ADDRESS.sub("", got) == _ADDRESS.sub("", expected) else "another value"
     try:
         return "" if bool(got == expected) else "another value"
     except Exception:

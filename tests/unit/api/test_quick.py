@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.api.options import quick_options
-from undertow.api.quick import quick
 from undertow.engines.contract import LateStats, Stats
 
 
@@ -212,7 +210,7 @@ class TestShortWay:
 
         @ut.function
         def total(x):
-            return ut.sum(x)
+            return sum([*x] + [0.0] * x.shape[0])  # needs to know the length
 
         for length in range(1, 15):
             assert total(np.ones(length)) == length
@@ -351,7 +349,10 @@ class TestWithoutPython:
                 down(100)
         with ut.options(engine="reference"):
             assert down(5) == 0
-        assert down.__undertow_programs__.items()[0][1].plans.keys() == {("waves", True), ("reference", True)}
+        assert down.__undertow_programs__.items()[0][1].plans.keys() == {
+            ("waves", True, False),
+            ("reference", True, False),
+        }
 
     def test_keys_that_are_equal_and_not_the_same(self):
         @ut.function
@@ -399,22 +400,6 @@ class TestWithoutPython:
         del Box.kept
         gc.collect()
         assert seen() is None
-
-    def test_inputs_that_are_no_arguments(self):
-        @ut.function
-        def scaled(x, by):
-            return x * by
-
-        assert scaled(2.0, 3.0) == 6
-        program = scaled.__undertow_programs__.items()[0][1]
-        known, outside = quick(), [np.float64(5)]
-        assert known.add((1.0,), [4], [], program, lambda: outside and list(outside))
-        assert known.add((1.0,), [4], [], program, lambda: [np.float64(7)])
-        limits = quick_options()
-        assert known.call((2.0,), limits) == 10 and known.find((2.0,)) == (program, [2.0, 5.0])
-        for wrong in ([], [np.float32(5)], [np.ones(2)], [object()], [np.float64(5)] * 2):
-            outside[:] = wrong  # the first does not hold any more, or does not fit
-            assert known.call((2.0,), limits) in (14, NotImplemented)
 
     def test_many_threads_at_once(self):
         @ut.function

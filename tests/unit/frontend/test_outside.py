@@ -312,7 +312,9 @@ def _array(x):
     return x * np.linalg.norm(np.array([RATE, 1.0]))
 
 
-@pytest.mark.parametrize("body", [_unroll, _shape, _key, _structure, _index, _in, _hash, _native, _method, _array])
+@pytest.mark.parametrize(
+    "body", [_unroll, _shape, _key, _text, _structure, _index, _in, _hash, _native, _method, _array]
+)
 def test_a_value_that_must_be_known_becomes_a_guard(body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     f = ut.function(body)
     for rate in (2.0, 4.0, 0.5, 4.0):
@@ -767,6 +769,119 @@ def test_recursion_over_a_tree_of_objects() -> None:
     assert captures(total) == 2
 
 
+class Vector:
+    """A class with operators, which read the object as methods do."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = list(parts)
+
+    def __add__(self, other: Any) -> Any:
+        return Vector(*[a + b for a, b in zip(self.parts, other.parts, strict=True)])
+
+    def __mul__(self, factor: Any) -> Any:
+        return Vector(*[part * factor for part in self.parts])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1.0
+
+    def __getitem__(self, k: int) -> Any:
+        return self.parts[k]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Any:
+        return iter(self.parts)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.parts
+
+    def __lt__(self, other: Any) -> Any:
+        return self.parts[0] < other.parts[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vector) and self.parts == other.parts
+
+    __hash__ = object.__hash__
+
+
+def test_operators_of_a_class() -> None:
+    @ut.function
+    def f(v, w, x):
+        total = (2.0 * v + w * x + -v)[1] * len(v)
+        for part in v:
+            total = total + part
+        return total + 1.0 if v < w else total
+
+    a, b = Vector(1.0, 2.0), Vector(3.0, 4.0)
+    agree(f, a, b, 2.0)
+    agree(f, b, a, 3.0)
+    a.parts[1] = 7.0
+    agree(f, a, b, 2.0)
+    assert captures(f) == 1
+
+    @ut.function
+    def g(v, w, x):
+        return x if v == w or (v != w and 7.0 in w) else -x
+
+    for v, w in ((a, b), (b, b), (b, a), (Vector(1.0), Vector(1.0))):
+        agree(g, v, w, 2.0)
+
+
+def test_code_that_runs_as_it_is_sees_the_values_of_the_call() -> None:
+    class Items:
+        def __init__(self) -> None:
+            self.scale = 2.0
+
+        def __iter__(self):
+            yield self.scale
+            yield self.scale * RATE
+
+    items = Items()
+
+    @ut.function
+    def f(x):
+        for item in items:
+            x = x + item
+        return x
+
+    agree(f, 1.0)
+    items.scale = 5.0
+    agree(f, 1.0)
+
+
+def test_callbacks_read_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scaled(x):
+        return x * RATE
+
+    @ut.function
+    def f(x):
+        total = functools.reduce(lambda a, b: scaled(a) + b, [x, 2.0 * x])
+        for part in map(scaled, [x, x]):
+            total = total + part
+        return total
+
+    assert through(f, {"RATE": [0.25, 4.0]}, monkeypatch, 3.0) == 1
+
+
+def test_objects_made_in_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Scaled:
+        offset = 1.0
+
+        def __init__(self, x) -> None:
+            self.x = x * RATE + self.offset
+
+    @ut.function
+    def f(x):
+        return Scaled(x).x
+
+    assert through(f, {"RATE": [0.25, 4.0]}, monkeypatch, 3.0) == 1
+    Scaled.offset = 5.0
+    agree(f, 3.0)
+
+
 def test_defaults_of_helpers() -> None:
     table = np.array([1.0, 2.0])
 
@@ -785,7 +900,100 @@ def test_defaults_of_helpers() -> None:
     agree(f, 3.0)
 
 
+# -- gradients ---------------------------------------------------------------------------------------------
+
+
+class Line:
+    def __init__(self) -> None:
+        self.w, self.b = 0.0, np.float32(0.0)
+        self.steps = 0
+        self.name = "line"
+        self.layers = [np.ones(2), {"scale": 2.0, "count": 3}]
+        self.unused = np.zeros(3)
+        self.inner: Any = None
+
+    @ut.function
+    def loss(self, x, y):
+        extra = 0.0 if self.inner is None else self.inner.w * 5.0
+        return ut.mean((self.w * x + self.b - y) ** 2) + ut.sum(self.layers[0] ** 2) * self.layers[1]["scale"] + extra
+
+
+def test_gradients_of_an_object() -> None:
+    line = Line()
+    line.inner = Line()
+    x = np.linspace(-1, 1, 20)
+    found = ut.grad(Line.loss)(line, x, 3.0 * x + 2.0)
+    assert list(vars(found)) == ["w", "b", "layers", "unused", "inner"]
+    assert found.w == pytest.approx(-6.0 * np.mean(x * x))
+    assert found.b.dtype == np.float32
+    np.testing.assert_allclose(found.layers[0], [4.0, 4.0])
+    assert found.layers[1] == {"scale": 2.0, "count": None}
+    np.testing.assert_array_equal(found.unused, np.zeros(3))
+    assert found.inner.w == 5.0
+
+
+def test_an_object_learns_by_its_gradient() -> None:
+    line = Line()
+    x = np.linspace(-1, 1, 20)
+    step = ut.value_and_grad(Line.loss)
+    for _ in range(60):
+        value, gradient = step(line, x, 3.0 * x + 2.0)
+        line.w -= 0.5 * gradient.w
+        line.b -= np.float32(0.5) * gradient.b
+        line.layers[0] -= 0.1 * gradient.layers[0]
+        line.steps += 1
+    assert value < 1e-4
+    assert abs(line.w - 3.0) < 1e-3
+    assert captures(step) == 2  # w was a Python float before the first step
+
+
+def test_a_python_float_keeps_taking_dtypes_under_a_gradient() -> None:
+    line = Line()
+    line.w = 2.0
+    x = np.ones(3, np.float32)
+    found = ut.grad(lambda line, x: ut.sum(x * line.w))
+    assert found(line, x).w == 3.0
+    assert ut.grad(lambda line, x: ut.sum(x * line.w), argnums=1)(line, x).dtype == np.float32
+
+
+def test_gradients_of_a_list_of_objects() -> None:
+    a, b = Line(), Line()
+    a.w, b.w = 2.0, 3.0
+    found = ut.grad(lambda pair, x: pair[0].w * pair[1].w * pair[2] * x)([a, b, 5.0], 7.0)
+    assert (found[0].w, found[1].w, found[2]) == (105.0, 70.0, 42.0)
+
+
+def test_gradients_of_arrays_outside_see_their_contents() -> None:
+    w = np.ones(2)
+
+    @ut.function
+    def f(x):
+        return ut.sum(w * w * x)
+
+    gradient = ut.grad(f, variables=[w])
+    for value in (1.0, 5.0):
+        w[:] = value
+        np.testing.assert_array_equal(gradient(2.0)[0], 4.0 * w)
+
+
 # -- clear, save -------------------------------------------------------------------------------------------
+
+
+def test_what_is_new_each_time_is_captured_each_time() -> None:
+    class Dynamic:
+        count = 0.0
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "drawn":
+                raise AttributeError(name)
+            Dynamic.count += 1.0
+            return np.random.default_rng(0)
+
+    @ut.function
+    def f(a, x):
+        return x * 2.0 if a.drawn is not None else x
+
+    assert [f(Dynamic(), 3.0) for _ in range(3)] == [6.0] * 3
 
 
 def test_clear_forgets_captures() -> None:
@@ -795,8 +1003,9 @@ def test_clear_forgets_captures() -> None:
 
     assert f(1.0) == 2.0
     assert captures(f) == 1
+    assert ut.grad(f)(1.0) == 1.0
     f.clear()
-    assert captures(f) == 0
+    assert captures(f) == captures(ut.grad(f)) == 0
     assert f(1.0) == 2.0
 
 

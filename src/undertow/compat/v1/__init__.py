@@ -31,15 +31,12 @@ from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
 from undertow.compat.v1.tensor import TensorShape as TensorShape
 from undertow.types import DType as DType
-from undertow.types import bool_ as bool  # noqa: F401  # public under this name
-from undertow.types import dtype_of as as_dtype  # noqa: F401
-from undertow.types import f32 as float32
-from undertow.types import f64 as float64
-from undertow.types import i32 as int32
-from undertow.types import i64 as int64  # noqa: F401
+from undertow.types import bool_, dtype_of, f32, f64, i32, i64
 
 compat = SimpleNamespace(v1=sys.modules[__name__])
+bool, int32, int64, float32, float64 = bool_, i32, i64, f32, f64
 double, float, int = float64, float32, int32
+as_dtype = dtype_of
 __version__ = "1.15.0"  # programs check it to choose between APIs
 
 
@@ -56,7 +53,21 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_")
     and (value in (function, math, nn, train) or not isinstance(value, ModuleType))
-    and name not in ("Any", "ModuleType", "SimpleNamespace", "annotations", "explain", "sys")
+    and name
+    not in (
+        "Any",
+        "ModuleType",
+        "SimpleNamespace",
+        "annotations",
+        "explain",
+        "bool_",
+        "dtype_of",
+        "f32",
+        "f64",
+        "i32",
+        "i64",
+        "sys",
+    )
 )
 
 

@@ -182,7 +182,7 @@ class Defun:
         self.types = [_type(t, f"argument {k + 1} of Defun", self.span) for k, t in enumerate(types)]
         self.options = options
 
-    def __call__(self, python: Callable[..., Any]) -> Defined | Overloaded:
+    def __call__(self, python: Callable[..., Any]) -> Any:
         if not callable(python):
             raise CaptureError(f"Defun decorates functions, not {brief(python)}", self.span, hint="decorate a `def`")
         if not self.types and _arity(python)[1]:

@@ -21,7 +21,7 @@ from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
-from undertow.errors import GraphError, Timeout, TypeMismatch, UndertowError, brief
+from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
 from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
@@ -171,7 +171,7 @@ class Session:
                 return request.results(values)
 
             return transact({"values": self._cell}, ["values"], work, lambda held: held, lambda _: "variables")
-        except Timeout:  # it is an OSError too
+        except RunError:  # some are OSErrors too
             raise
         except OSError as fault:
             check_written(fault, chosen)

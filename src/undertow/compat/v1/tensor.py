@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,10 @@ class Tensor(Traced):
     __slots__ = ()
 
     __hash__ = object.__hash__  # tensors are keys of feed_dict
+
+    if TYPE_CHECKING:  # rows install the operators; by this one checkers know a number
+
+        def __float__(self) -> float: ...
 
     @property
     def graph(self) -> Graph:

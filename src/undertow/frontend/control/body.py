@@ -23,7 +23,7 @@ from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.text import TracedText
-from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand
+from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand, roots_of
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.types import CTL, DType, Type, i64, join, promote, said, weak_dtype
 
@@ -132,6 +132,7 @@ def graph_loop(
     Returns None if the test acts on the world: what the last test does must not be lost, so it belongs in the step.
     """
     loop = Body("loop", initial, names, [leaf_type(value) for value in initial])
+    held: list[tuple[Builder, list[Traced], list[Any]]] = []  # of each attempt
 
     def contents(inner: Builder, params: list[Traced]) -> Work:
         before = inner.effect
@@ -142,12 +143,26 @@ def graph_loop(
         inner.region, _ = inner.branch(pred)
         values = yield step(params)
         ctx.span = inner.span
+        if inner.changed:
+            ctx.session.interpreter.aliases.check_loop(initial, params, values, inner)
+        held.append((inner, params, values))
         wider = [_widen(*row) for row in zip(names, initial, loop.types, values, strict=True)]
         if wider != loop.types:
             raise StartOver(loop, types=wider)
         return [pred, *(port_in(v, inner.region, ctx, t.dtype) for v, t in zip(values, loop.types, strict=True))]
 
-    return (yield write_body(ctx, loop, contents))
+    results = yield write_body(ctx, loop, contents)
+    if results is not None:
+        inner, params, values = held[-1]
+        for k, result in enumerate(results):
+            if result.type.rank:
+                # It is the first value, if the loop never runs, or the last one; which may be that of another variable.
+                roots = [*roots_of(initial[k]), *roots_of(values[k])]
+                roots += [
+                    r for j, p in enumerate(params) if any(p is root for root in roots) for r in roots_of(initial[j])
+                ]
+                result.base = (result, *(r for r in roots if not isinstance(r, Traced) or r.builder is not inner))
+    return results
 
 
 def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:

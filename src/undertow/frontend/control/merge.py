@@ -15,7 +15,7 @@ from undertow.frontend.syntax.source import Undefined
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in, zero
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Context, Traced, is_traced, stays_weak
+from undertow.frontend.values.traced import Context, Traced, is_traced, roots_of, stays_weak
 from undertow.frontend.values.tree import flatten, unflatten
 from undertow.ir.graph import Port
 from undertow.types import DType, Type, bool_, join, promote, weak_dtype
@@ -235,7 +235,10 @@ def _merge_leaf(
         "merge", ports, (fits,), span=span or ctx.span, name=name or "merge", region=builder.regions[regions[0]].parent
     )
     is_weak = all(isinstance(v, Absent) or stays_weak(v) for v in (a, b)) and fits.dtype != bool_
-    return Traced(builder, Port(number), is_weak)
+    merged = Traced(builder, Port(number), is_weak)
+    if fits.rank:  # it is one of them
+        merged.base = tuple(root for v in (a, b) if not isinstance(v, Absent) for root in roots_of(v))
+    return merged
 
 
 def unify(a: Any, b: Any) -> DType | None:

@@ -53,6 +53,7 @@ class Home:
     number: int  # in the order of making
     argument: Specialization | None = None  # the function that got it as a copy
     handed_to: str = ""  # a captured function that reads it as it is now
+    default_of: str = ""  # the parameter whose default value it may be
     is_choice: bool = False  # does it stand for one of two others, one of which may still be in use?
 
 
@@ -82,6 +83,21 @@ class Ownership:
             self._homes[id(item)].argument = argument
         return value
 
+    def own_default(self, value: Any, parameter: str) -> None:
+        """Note that an argument may be the default value of its parameter: in Python it lives from call to call."""
+        for item in _containers(value):
+            self._homes[id(item)].default_of = parameter
+
+    def refuse_shared(self, structure: tree.Structure) -> None:
+        """Refuse a result that every call would get, though Python makes a new one each time."""
+        for token in structure:
+            value = token[1].value if token[0] == "static" else None
+            if value is not None and id(value) in self._homes:
+                raise CaptureError(
+                    f"{_a(_kind(value))} made in the function cannot be returned: all calls would get the same one",
+                    hint="return its contents in a tuple, list, dict or dataclass",
+                )
+
     def own_merged(self, value: Any, sides: tuple[Any, Any], regions: tuple[int, int]) -> None:
         """Note what a join has made of the values of two sides."""
         parts = _containers(value)
@@ -108,7 +124,7 @@ class Ownership:
         for container, called, span in function.changed.values():
             if is_called or id(container) not in self._returned:
                 raise CaptureError(
-                    f"`{called}` is an argument, and `{function.definition.name}` has a copy of it: the caller's "
+                    f"`{called}` is an argument, and `{function.definition.short_name}` has a copy of it: the caller's "
                     f"{_kind(container)} would not change",
                     span,
                     hint=f"work on a new one, {called} = {_copied(container, called)}, and return that",
@@ -116,9 +132,29 @@ class Ownership:
 
     def adopt(self, value: Any) -> Any:
         """Note what code other than the user's returns, if it is new: nobody else holds it."""
-        if not isinstance(value, _IMMUTABLE) and sys.getrefcount(value) <= _NEW and id(value) not in self._homes:
+        is_tuple = type(value) is tuple
+        if (isinstance(value, _IMMUTABLE) and not is_tuple) or type(value).__module__.startswith("undertow."):
+            return value
+        if sys.getrefcount(value) <= _NEW and id(value) not in self._homes:
             self.own(value)
+            stack = [value]
+            while stack:  # what only something new holds is new as well
+                held = stack.pop()
+                held = held if isinstance(held, tuple) else held_by(held)
+                for item in () if held is None else held.values() if isinstance(held, dict) else held:
+                    if sys.getrefcount(item) > _NEW_INSIDE or id(item) in self._homes:
+                        continue
+                    if type(item).__module__.startswith("undertow."):
+                        continue
+                    if type(item) is tuple or not isinstance(item, _IMMUTABLE):
+                        self.own(item)
+                        stack.append(item)
         return value
+
+    def disown(self, value: Any) -> None:
+        """Treat the containers of a value as from outside: something outside keeps them."""
+        for item in _containers(value):
+            self._homes.pop(id(item), None)
 
     def has(self, value: Any) -> bool:
         """Was it made during this capture?"""
@@ -152,6 +188,12 @@ class Ownership:
             )
         if home.builder is not builder:
             raise _of_another_graph(what, value, builder, span)
+        if home.default_of:
+            raise CaptureError(
+                f"{what} is the default value of `{home.default_of}`, which Python keeps from call to call",
+                span,
+                hint=f"write `{home.default_of}=None`, and create a new one in the function",
+            )
         if home.is_choice:
             raise CaptureError(
                 f"{what} is one of two {_kind(value)}s, chosen at run time",
@@ -276,4 +318,13 @@ def _references() -> int:
     return counts[0]
 
 
+def _references_inside() -> int:
+    """The reference count of what only something new holds, as the loop in `adopt` sees it."""
+    held: list[list[Any]] = [[]]
+    for item in held:
+        return sys.getrefcount(item)
+    return 0
+
+
 _NEW = _references()
+_NEW_INSIDE = _references_inside()

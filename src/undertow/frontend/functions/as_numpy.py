@@ -169,12 +169,7 @@ def _clip(a: Any, a_min: Any, a_max: Any, low: Any, high: Any) -> Any:
 
 def _round(a: Any, decimals: Any) -> Any:
     _refuse_booleans("np.round", a, "float16")
-    digits = static_int(decimals, "the number of decimals")
-    if digits < 0 and _dtype(a).kind == "int":
-        raise TypeMismatch(
-            "np.round of integers to tens cannot be captured", hint="write (x + 5) // 10 * 10, or round floats"
-        )
-    return elementwise.round(a, digits)
+    return elementwise.round(a, static_int(decimals, "the number of decimals"))
 
 
 def _swap(a: Any, axis1: Any, axis2: Any) -> Any:
@@ -654,7 +649,9 @@ def _install() -> None:
     for name, (parameters, compute) in _FUNCTIONS.items():
         NUMPY[_named(name)] = _row(f"np.{name}", parameters, compute)
     for name, (parameters, compute) in {**{n: _FUNCTIONS[n] for n in _SHARED}, **_METHODS}.items():
-        setattr(Traced, name, _method(_row(f"x.{name}", parameters, compute)))
+        method = _method(_row(f"x.{name}", parameters, compute))
+        method.__name__ = name
+        setattr(Traced, name, method)
     for name, attribute in _ATTRIBUTES.items():
         setattr(Traced, name, property(attribute))
     for name, instead in _IN_PLACE.items():

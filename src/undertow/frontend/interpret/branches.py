@@ -308,7 +308,9 @@ class StatementInterpreter(Statements):
         if isinstance(over, Traced) and over.type.rank and over.type.shape[0] is None:
             return (yield array_loop(self, node, over, after, env))
         items = self.iterate(over, self.span(node.iter, env))
-        return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes)), after)
+        # An iterator that a name holds may be asked for more items after the loop.
+        is_shared = items is over and not isinstance(node.iter, (ast.Call, ast.GeneratorExp))
+        return None, Cell(Mark(node, items, len(self.ctx.open_builder.nodes), is_shared=is_shared), after)
 
     def come_round(self, mark: Mark, cell: Cell, env: Env) -> Work:
         """The next iteration of a loop that Python unrolls, or the statements after it."""
@@ -324,6 +326,9 @@ class StatementInterpreter(Statements):
             more = truth
         else:
             assert mark.items is not None
+            if mark.is_shared:
+                self.at(node, env)
+                self.owned.change(mark.items, ast.unparse(node.iter))
             item = next(mark.items, _DONE)
             more = item is not _DONE
             if more:
@@ -383,7 +388,9 @@ def _is_endless(node: ast.While) -> bool:
     stack: list[tuple[ast.AST, bool]] = [(statement, True) for statement in node.body]
     while stack:
         item, is_own = stack.pop()
-        if isinstance(item, (ast.Return, ast.Raise)) or (isinstance(item, ast.Break) and is_own):
+        if isinstance(item, (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)) or (
+            isinstance(item, ast.Break) and is_own
+        ):
             return False
         if not isinstance(item, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
             is_loop = isinstance(item, (ast.For, ast.While))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import inspect
 import math
@@ -15,11 +16,11 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.kinds import KINDS
-from undertow.frontend.interpret.operators import are_constants
+from undertow.frontend.interpret.operators import BINARY, are_constants
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.places import Getter
-from undertow.frontend.values.operands import as_operand, static_int, type_of
+from undertow.frontend.values.operands import as_operand, floats, static_int, type_of
 from undertow.frontend.values.text import TracedText, escaped, formatted, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Traced, effect, emit, is_traced, read
 from undertow.frontend.values.tree import flatten
@@ -39,7 +40,7 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
         args = [list(a) if isinstance(a, Iterator) and function in _FOLDS else a for a in args]
         flat = [*args, *kwargs.values()]
-        nested = [x for a in args if isinstance(a, (list, tuple)) for x in a]
+        nested = [x for a in args if isinstance(a, (list, tuple)) for x in a] if function is not bool else []
         is_ours = is_operator and are_constants(flat)
         if is_ours or _any_traced(flat) or _any_traced(nested):
             try:
@@ -81,7 +82,7 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
     short = python.__name__
 
     def better(value: Any, best: Any) -> Any:
-        if any(type_of(x).dtype.kind == "float" for x in (as_operand(best), as_operand(value))):
+        if any(type_of(x).dtype.kind != "int" for x in (as_operand(best), as_operand(value))):
             return functions.where(is_better(value, best), value, best)
         return getattr(functions, name)(best, value)
 
@@ -332,7 +333,7 @@ def _power(base: Any, exponent: Any, mod: Any = None) -> Any:
             "pow() with a modulus cannot be captured for traced values: the power alone would overflow",
             hint="square and multiply in a loop, with `% m` after each step",
         )
-    return functions.pow(base, exponent)
+    return BINARY[ast.Pow](base, exponent)
 
 
 # Hints for calls of Python functions with arguments that have no counterpart.
@@ -351,7 +352,8 @@ def _sorted(values: Any, *, reverse: bool = False) -> Any:
         raise CaptureError(
             f"sorted() of {said(type_of(array))} cannot be captured", hint="use ut.sort(x), which gives an array"
         )
-    return list(functions.sort(array, descending=bool(reverse)))
+    inner = functions.sort(array, descending=bool(reverse))
+    return list(functions.astype(inner, type_of(array).dtype))
 
 
 # Functions that go over their argument at once, so that an iterator may be a list.
@@ -365,13 +367,15 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     ),
     builtins.bool: _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)"),
     builtins.round: _round,
-    builtins.divmod: lambda a, b: (functions.floor_divide(a, b), functions.remainder(a, b)),
+    builtins.divmod: lambda a, b: (BINARY[ast.FloorDiv](a, b), BINARY[ast.Mod](a, b)),
     **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},
     **{
         getattr(math, name): _of_one(f"math.{name}", getattr(functions, row.public), f"ut.{row.public}")
         for row in CATALOGUE.values()
         for name in row.names("math.")
     },
+    math.fabs: _of_one("math.fabs", lambda x: functions.abs(*floats(x)), "ut.abs"),
+    math.pow: _of_one("math.pow", lambda x, y: functions.pow(*floats(x, y)), "ut.pow"),
 }  # fmt: skip
 # Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {

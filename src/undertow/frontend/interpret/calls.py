@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
@@ -17,19 +18,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from undertow.errors import CaptureError
+from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
     changed_by,
+    gives_views,
     is_generated,
     is_pure,
+    iterates,
+    refuse_in_place,
     why_refused,
 )
+from undertow.frontend.interpret.special import behind, is_user_generator
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -42,7 +49,7 @@ from undertow.frontend.syntax.calling import (
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
-from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
+from undertow.frontend.values.traced import Context, Traced, capturing, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
 
 # These inspect the calling frame, which is ours.
@@ -143,6 +150,14 @@ class Interpreter(Containers):
             function = function.function
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
+        if isinstance(function, operator.methodcaller) and args:
+            written: Any = function.__reduce__()[1]
+            args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
+        if not isinstance(function, Traced):
+            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+                return (yield self.call(method, args, kwargs))
+            if iterates(function):
+                args = [self.iterated(a) for a in args]
         known = decorated(function)
         if known is not None:
             definition, bound = known
@@ -159,10 +174,12 @@ class Interpreter(Containers):
             type(function).__dict__.get("__call__")
         ):
             args, function = [function, *args], type(function).__call__
+        if _has_source(function) or is_user_generator(function):
+            function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
+            if has_yield(function.node):
+                return self.owned.own(self.generate(function, args, kwargs))
             return (yield self.invoke(function, args, kwargs))
-        if is_user_code(function) and not is_generated(function):
-            return (yield self.invoke(self.ctx.session.closure(function), args, kwargs))
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))
         if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
@@ -192,6 +209,7 @@ class Interpreter(Containers):
             if any(map(is_traced, tree.flatten(value, is_traced)[0])):
                 return value
             self.cached[key] = value
+            self.owned.disown(value)  # the cache keeps it for later calls
         return self.cached[key]
 
     def construct(self, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
@@ -253,7 +271,7 @@ class Interpreter(Containers):
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return compute(*args, **kwargs)
+            return self._with_views(function, args, compute(*args, **kwargs))
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -263,7 +281,8 @@ class Interpreter(Containers):
         function = of_ufunc(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
-            return self.owned.adopt(result)
+            self.owned.adopt(result)
+            return self._with_views(function, args, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
@@ -278,10 +297,27 @@ class Interpreter(Containers):
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
 
+    def _with_views(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+        """The arrays that a function returns, as views of those that it got, or as arrays of their own."""
+        owner = getattr(function, "__self__", None)
+        arrays = [array for array in (owner, *args) if is_array(array)]
+        if not arrays:
+            return result
+        if isinstance(result, Traced):
+            return _as_view(result, arrays) if gives_views(function) else _as_array(result, arrays)
+        if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
+            for part in result:
+                if gives_views(function):
+                    _as_view(part, arrays)
+        elif hasattr(type(result), "__next__"):
+            self.aliases.iterates(result, arrays)
+        return result
+
     def _check_native(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Refuse a call whose effect or result would be frozen in the graph."""
         if not self.depth:
             return  # the block of a SubGraph, which is plain Python
+        refuse_in_place(function, args, kwargs)
         changes = changed_by(function, args)
         if changes is not None and not isinstance(changes[0], Traced):
             self.owned.change(changes[0], self._written_at(function))
@@ -306,9 +342,9 @@ class Interpreter(Containers):
         if node is None:
             return ""
         owner = getattr(function, "__self__", None)
-        if isinstance(node.func, ast.Attribute) and owner is not None and not isinstance(owner, ModuleType):
-            return ast.unparse(node.func.value)
-        return ast.unparse(node.args[0]) if node.args else ""
+        if owner is None or isinstance(owner, ModuleType):
+            return ast.unparse(node.args[0]) if node.args else ""
+        return ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
 
     def invoke(
         self,
@@ -325,6 +361,7 @@ class Interpreter(Containers):
         called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
         env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
         self.depth += 1
+        self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
                 f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
@@ -340,6 +377,32 @@ class Interpreter(Containers):
             raise
         finally:
             self.depth -= 1
+            self.aliases.envs.remove(env)
+
+    def generate(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> CapturedGenerator:
+        """Capture a generator inline: it runs when it is asked for items."""
+        values = bind_arguments(closure, args, kwargs, self.ctx.span)
+        env = Env(closure, closure.local, closure.env, values)
+
+        def work() -> Work:
+            self.aliases.envs.append(env)
+            try:
+                yield self.run_body(closure.node, env)  # type: ignore[arg-type]
+            finally:
+                self.aliases.envs.remove(env)
+
+        return CapturedGenerator(self.ctx, work(), closure.name)
+
+    def hand_over(self, node: ast.Yield | ast.YieldFrom, env: Env) -> Work:
+        """`yield` in a captured generator."""
+        value = None if node.value is None else (yield self.expr(node.value, env))
+        self.at(node, env)
+        if isinstance(node, ast.Yield):
+            yield Yielded(value)
+            return None
+        for item in self.iterate(value, self.span(node, env)):
+            yield Yielded(item)
+        return None
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py
@@ -361,6 +424,17 @@ class CalledBack:
         return drive(self.interp.call(self.function, args, kwargs))
 
 
+def _as_view(value: Any, arrays: list[Any]) -> Any:
+    if isinstance(value, Traced) and value.type.rank and not any(value is array for array in arrays):
+        value.base = tuple(root for array in arrays for root in roots_of(array))
+    return value
+
+
+def _as_array(value: Traced, arrays: list[Any]) -> Traced:
+    """A copy, for those who change it in place."""
+    return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
+
+
 def _has_source(function: Any) -> bool:
     return is_user_code(function) and not is_generated(function)
 
@@ -378,6 +452,9 @@ def _a(name: str) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-HANDLERS.update({ast.Lambda: Interpreter.make_closure, ast.Call: Interpreter.call_node})
+HANDLERS.update({
+    ast.Lambda: Interpreter.make_closure, ast.Call: Interpreter.call_node, ast.Yield: Interpreter.hand_over,
+    ast.YieldFrom: Interpreter.hand_over,
+})  # fmt: skip
 # Functions that behave differently in a capture: Python's, and those that forms.py adds.
 SPECIAL = dict(PYTHON)

@@ -14,13 +14,14 @@ from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
+from undertow.frontend.interpret.special import special
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Traced, has_traced, read
+from undertow.frontend.values.traced import Traced, has_traced, read, view_of
 from undertow.types import said
 
 
@@ -54,8 +55,16 @@ class Containers(Expressions):
             raise text_too_early(value)
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
+        if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
+            raise _no_attribute(value, name, AttributeError(name), span)
+        fallback = special(value, "__getattr__")
+        if fallback is not None:
+            try:
+                object.__getattribute__(value, name)
+            except AttributeError:
+                return (yield self.call(fallback, [value, name], {}))
         try:
-            held = self.ctx.session.attribute(value, name)
+            held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
             raise _no_attribute(value, name, fault, span) from None
         if isinstance(held, Getter):
@@ -66,6 +75,14 @@ class Containers(Expressions):
         value = yield self.expr(node.value, env)
         key = yield self.expr(node.slice, env)
         self.at(node, env)
+        return (yield self.item_of(value, key))
+
+    def item_of(self, value: Any, key: Any) -> Work:
+        """`value[key]`, by the method of a class of the user's if it has one."""
+        method = special(value, "__getitem__")
+        if method is not None:
+            return (yield self.call(method, [value, key], {}))
+        self.hold_objects(value)
         return self.item(value, key)
 
     def item(self, value: Any, key: Any) -> Any:
@@ -160,7 +177,16 @@ class Containers(Expressions):
         self.ctx.span = span
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
-        return iter(value)
+        value = self.iterated(value)
+        if special(value, "__next__") is not None:
+            raise CaptureError(
+                f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
+                hint="write `__iter__` as a generator, with `yield`, or loop over a list",
+            )
+        self.hold_objects(value)
+        items = iter(value)
+        self.aliases.iterates(items, [value])
+        return items
 
     def walrus(self, node: ast.NamedExpr, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -192,7 +218,7 @@ class Containers(Expressions):
             container = yield self.expr(target.value, env)
             key = yield self.expr(target.slice, env)
             self.at(target, env)
-            self.set_item(container, key, value, ast.unparse(target.value))
+            yield self.set_item(container, key, value, ast.unparse(target.value))
         elif isinstance(target, ast.Attribute):
             changed = yield self.expr(target.value, env)
             self.at(target, env)
@@ -205,8 +231,12 @@ class Containers(Expressions):
             )
         return None
 
-    def set_item(self, container: Any, key: Any, value: Any, called: str) -> None:
-        """`container[key] = value`."""
+    def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
+        """`container[key] = value`, by the method of a class of the user's if it has one."""
+        method = special(container, "__setitem__")
+        if method is not None:
+            yield self.call(method, [container, key, value], {})
+            return
         if isinstance(container, np.ndarray):
             raise _array_element(called, container, self.owned.has(container))
         if not isinstance(container, (Traced, list, dict, deque)):
@@ -242,9 +272,6 @@ class Containers(Expressions):
             yield self.call(accessor.fset, [changed, value], {})
         else:
             setattr(changed, name, value)
-
-    def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
-        raise NotImplementedError  # calls.py
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:
@@ -312,7 +339,7 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
+            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,

@@ -20,14 +20,18 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.aliasing import Aliases, is_array
 from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
-from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
+from undertow.frontend.interpret.purity import is_users, refuse_foreign
+from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
+from undertow.frontend.interpret.special import behind, of_operator, special
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
@@ -39,6 +43,11 @@ from undertow.types import bool_
 
 _LOCAL_HINT = "assign it first; a name that is assigned anywhere in a function is local to that function"
 MISSING = object()
+# Types whose operators are ours, Python's or NumPy's: no object of the user's, nor of another library.
+_KNOWN = frozenset((
+    Traced, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice, type(None),
+    np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_,
+))  # fmt: skip
 # Syntax -> handler; filled by the files that add handlers.
 HANDLERS: dict[type, Any] = {}
 
@@ -49,9 +58,9 @@ class Expressions:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.depth = 0
-        self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
-
         self.owned = Ownership(ctx)
+        self.aliases = Aliases(ctx, self.owned)
+        self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
         """Evaluate an expression, or run a statement without control flow: its value, or a generator for it."""
@@ -66,7 +75,12 @@ class Expressions:
         values: list[Any] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                values.extend((yield self.expr(node.value, env)))
+                starred = yield self.expr(node.value, env)
+                if type(starred) not in _KNOWN:
+                    starred = self.iterated(starred)
+                    if hasattr(type(starred), "__next__"):
+                        self.owned.change(starred, "")
+                values.extend(starred)
             else:
                 values.append((yield self.expr(node, env)))
         return values
@@ -144,8 +158,44 @@ class Expressions:
             _refuse_repetition(left, right)
         if isinstance(node.op, ast.Mod) and isinstance(left, str):
             _refuse_filling(right)
-        value = BINARY[type(node.op)](left, right)
-        return self.owned.adopt(value)
+        if type(left) in _KNOWN and type(right) in _KNOWN:
+            value = BINARY[type(node.op)](left, right)
+        else:
+            value = yield self.operate(node.op, left, right)
+        return value if type(value) is Traced else self.owned.adopt(value)
+
+    def operate(self, op: ast.operator | ast.cmpop, left: Any, right: Any) -> Work:
+        """An operator on operands one of which may be an object of the user's, whose methods are captured."""
+        forward, backward = of_operator(op)
+        first, second = special(left, forward), special(right, backward)
+        tries = [(first, left, right), (second, right, left)]
+        if second is not None and type(right) is not type(left) and isinstance(right, type(left)):
+            tries.reverse()
+        if first is None and isinstance(left, np.ndarray):
+            second = None  # NumPy decides
+        if isinstance(op, ast.NotEq) and first is None and second is None and special(left, "__eq__") is not None:
+            return _negated(self.truth((yield self.operate(ast.Eq(), left, right))))  # what `object` does
+        if first is None and second is None:
+            refuse_foreign(left, right)
+            self.hold_objects(left, right)
+            return BINARY[type(op)](left, right) if isinstance(op, ast.operator) else self._compare(op, left, right)
+        for method, one, other in tries:
+            if method is not None:
+                value = yield self.call(method, [one, other], {})
+                if value is not NotImplemented:
+                    return value
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            return (left is right) == isinstance(op, ast.Eq)
+        raise TypeError(f"unsupported operands: {type(left).__name__!r} and {type(right).__name__!r}")
+
+    def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
+        raise NotImplementedError  # calls.py
+
+    def hold_objects(self, *values: Any) -> None:
+        """Objects of the user's that code which is not captured gets to see: these, and no others, will do."""
+        objects = tuple(value for value in values if is_users(value))
+        if objects:
+            self.ctx.session.hold(objects)
 
     def unary(self, node: ast.UnaryOp, env: Env) -> Work:
         if isinstance(node.op, ast.Not):
@@ -154,7 +204,14 @@ class Expressions:
             return _negated(truth)
         value = yield self.expr(node.operand, env)
         self.at(node, env)
-        return UNARY[type(node.op)](value)
+        method = None if type(value) in _KNOWN else special(value, UNARY_METHODS[type(node.op)])
+        if method is not None:
+            return (yield self.call(method, [value], {}))
+        refuse_foreign(value)
+        self.hold_objects(value)
+        result = UNARY[type(node.op)](value)
+        # `+x` is a copy.
+        return Traced(value.builder, value.port, value.is_weak) if result is value and is_array(value) else result
 
     def compare(self, node: ast.Compare, env: Env, index: int = 0, left: Any = None) -> Work:
         """A chain of comparisons; or, in a branch, the rest of it from `index` on, with its left side known."""
@@ -170,7 +227,19 @@ class Expressions:
             self.at(node, env)
             if isinstance(result, Traced):
                 self.truth(result)  # of an array it has none
-            holds = self._compare(node.ops[at], left, right)
+            op = node.ops[at]
+            if isinstance(op, (ast.Is, ast.IsNot)) or (type(left) in _KNOWN and type(right) in _KNOWN):
+                holds = self._compare(op, left, right)
+            elif not isinstance(op, (ast.In, ast.NotIn)):
+                holds = yield self.operate(op, left, right)
+            elif (method := special(right, "__contains__")) is not None:
+                holds = self.truth((yield self.call(method, [right, left], {})))
+                holds = holds if isinstance(op, ast.In) else _negated(holds)
+            else:
+                if hasattr(type(right), "__next__"):
+                    self.owned.change(right, "")
+                self.hold_objects(left, right)
+                holds = self._compare(op, left, self.iterated(right))
             result = holds if result is True else functions.logical_and(result, holds)
             if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
                 return result
@@ -245,7 +314,10 @@ class Expressions:
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
         value = read(value)
+        if type(value) not in _KNOWN and (method := behind(bool, value)) is not None:
+            value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):
+            self.hold_objects(value)
             return bool(value)
         if value.type.shape != ():
             raise TypeMismatch(
@@ -286,6 +358,11 @@ class Expressions:
         """The current state, to which a branch or a loop may return."""
         return self.owned.mark(save(env, self.ctx.open_builder, self.owned.has))
 
+    def iterated(self, value: Any) -> Any:
+        """What a loop over an object of the user's runs over; anything else as it is."""
+        method = None if type(value) in _KNOWN else special(value, "__iter__")
+        return value if method is None else drive(self.call(method, [value], {}))
+
 
 # -- shared by the handlers --------------------------------------------------------------------------------
 
@@ -299,7 +376,7 @@ def _or_absent(work: Callable[[], Any]) -> Work:
 
 
 def _negated(truth: Any) -> Any:
-    return functions.logical_not(truth) if isinstance(truth, Traced) else not truth
+    return functions.logical_not(truth) if isinstance(truth, (Traced, np.ndarray)) else not truth
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -7,6 +7,7 @@ is an instance of what Python's number is one of. A question that only NumPy's a
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -114,6 +115,8 @@ KINDS: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]
     builtins.id: _only_traced(
         id, lambda value: id(value) if isinstance(value, Closure) else _refuse("the identity", "compare with ==")(value)
     ),
+    operator.is_: lambda interp, args, kwargs, env: is_same(*args, **kwargs),
+    operator.is_not: lambda interp, args, kwargs, env: not is_same(*args, **kwargs),
     builtins.dir: _only_traced(dir, lambda value: dir(class_of(value))),
 }
 
@@ -170,6 +173,10 @@ def refuse_sequence(left: Any, right: Any) -> None:
 
 def contains(container: Any, item: Any) -> Any:
     """`item in container`, where one of them is traced, or has traced items."""
+    if isinstance(container, Traced) and not container.type.rank:
+        raise CaptureError(
+            f"`in` searches containers and arrays, not {_named(container)}", hint="compare numbers with =="
+        )
     if isinstance(container, (Traced, np.ndarray)):
         if isinstance(item, Traced) and item.type.rank:
             raise _not_searched("an array", "for an array")

@@ -33,6 +33,7 @@ class Mark:
     nodes: int = 0  # number of nodes when it began
     rounds: int = 0
     is_traced: bool = False  # a traced condition ends it, so it is a loop of the graph
+    is_shared: bool = False  # may others take items of its iterator?
 
 
 @dataclass(frozen=True, slots=True, eq=False)

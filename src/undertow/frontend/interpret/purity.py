@@ -16,13 +16,15 @@ import itertools
 import operator
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from undertow.errors import CaptureError
 from undertow.frontend.syntax.calling import is_user_class
+from undertow.frontend.values.traced import Traced
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -62,7 +64,7 @@ _INSTEAD = {
         ("io", "_io", "os", "posix", "pathlib", "shutil", "socket", "_socket", "subprocess", "urllib", "sqlite3", "csv",
          "_csv", "pickle", "_pickle", "glob", "tempfile", "http", "requests", "builtins.open", "numpy", "json"), _FILES,
     ),
-    **dict.fromkeys(("logging", "warnings", "sys"), _LOGGING),
+    **dict.fromkeys(("logging", "warnings", "_warnings", "sys"), _LOGGING),
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }  # fmt: skip
 
@@ -98,12 +100,68 @@ _CALLS_BACK: frozenset[Any] = frozenset((
 ))  # fmt: skip
 
 
+# Functions and methods, of NumPy and of ours, that give views of their arrays, or these arrays themselves.
+_VIEWS = frozenset((
+    "array_split", "asanyarray", "asarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d",
+    "broadcast_arrays", "broadcast_to", "diagonal", "dsplit", "expand_dims", "flip", "fliplr", "flipud", "hsplit",
+    "matrix_transpose", "moveaxis", "permute_dims", "ravel", "real", "reshape", "rollaxis", "rot90", "slice_at",
+    "slice_between", "split", "squeeze", "stop_gradient", "swapaxes", "transpose", "unstack", "view", "vsplit",
+    "__getitem__", "getitem", "list", "tuple", "dict", "set", "sorted", "next",
+))  # fmt: skip
+
+
+_ITERATES: frozenset[Any] = frozenset((
+    builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sum, builtins.min, builtins.max,
+    builtins.sorted, builtins.enumerate, builtins.zip, builtins.map, builtins.filter, builtins.any, builtins.all,
+    collections.deque, functools.reduce, itertools.chain, itertools.islice, itertools.accumulate, itertools.product,
+    itertools.combinations, itertools.permutations, itertools.pairwise, itertools.cycle, itertools.zip_longest,
+))  # fmt: skip
+
+
+def iterates(function: Any) -> bool:
+    """Does it loop over its arguments?"""
+    try:
+        return function in _ITERATES
+    except TypeError:  # not hashable
+        return False
+
+
+def gives_views(function: Any) -> bool:
+    """Does it return views of the arrays that it is passed?"""
+    return getattr(function, "__name__", "") in _VIEWS
+
+
 def calls_back(function: Any) -> bool:
     """Does it call functions that it is passed?"""
     try:
         return function in _CALLS_BACK or getattr(function, "__name__", "") == "sort"
     except TypeError:  # not hashable
         return False
+
+
+# Functions of NumPy that change an array.
+_IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
+
+
+def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse functions of NumPy that write into one of their arguments."""
+    ufunc = function if isinstance(function, np.ufunc) else getattr(function, "__self__", None)
+    what = ""
+    if isinstance(ufunc, np.ufunc):
+        if function is ufunc and len(args) > ufunc.nin:
+            what = f"np.{ufunc.__name__} with an array for its result"
+        elif function is not ufunc and function.__name__ == "at":
+            what = f"np.{ufunc.__name__}.at"
+    module, name = place_of(function)
+    if kwargs.get("out") is not None and module.partition(".")[0] in ("numpy", "undertow"):
+        what = f"{name}() with out="
+    elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
+        what = f"np.{name}"
+    if what:
+        raise CaptureError(
+            f"{what} changes an array in place, which cannot be captured",
+            hint="assign the result to a variable: x = np.add(x, y); ut.where(mask, v, x) replaces elements",
+        )
 
 
 def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
@@ -113,7 +171,7 @@ def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
         owner = getattr(function, "__self__", None)
         if owner is not None and not isinstance(owner, (type, ModuleType)):
             return owner, name
-        if hasattr(function, "__objclass__") and args:  # list.append(items, x)
+        if (hasattr(function, "__objclass__") or is_generated(function)) and args:  # list.append(items, x)
             return args[0], name
     try:
         return (args[0], name) if args and function in _CHANGES_FIRST else None
@@ -163,11 +221,31 @@ def is_generated(function: Any) -> bool:
     return is_special if written_in is None else written_in.startswith("__create_fn__.")
 
 
+_HEAP_TYPE = 1 << 9  # a flag of CPython's type objects: made by a class statement
+
+
+def is_users(value: Any) -> bool:
+    """Is it an object of a class of the user's?"""
+    kind = type(value)
+    return kind is not Traced and bool(kind.__flags__ & _HEAP_TYPE) and is_user_class(kind)
+
+
 def is_foreign(value: Any) -> bool:
     """Is it a value of another library, such as a tensor?"""
     cls: Any = type(value)
     root = cls.__module__.partition(".")[0]
     return not (root in sys.stdlib_module_names or root in _PURE_MODULES) and not is_user_class(cls)
+
+
+def refuse_foreign(*values: Any) -> None:
+    """Refuse operators on values of other libraries: nobody knows what they do."""
+    for value in values:
+        if is_foreign(value):
+            root = type(value).__module__.partition(".")[0]
+            raise CaptureError(
+                f"this is a {type(value).__name__} of {root}, which captured code cannot compute with",
+                hint="convert it to a NumPy array before the call, and pass that as an argument",
+            )
 
 
 def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str]:

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError
+from undertow.frontend.control.aliasing import fit_in_place, is_array
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
-from undertow.frontend.interpret.operators import BINARY, INPLACE
+from undertow.frontend.interpret.operators import INPLACE
+from undertow.frontend.interpret.special import of_operator, special
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.values.text import TracedText, escaped, text_of
-from undertow.frontend.values.traced import Traced, effect
+from undertow.frontend.values.traced import Traced, effect, roots_of
 from undertow.ops.debug import ERRORS
 
 
@@ -46,25 +48,42 @@ class Statements(Interpreter):
             if isinstance(target, ast.Subscript):
                 key = yield self.expr(target.slice, env)
                 self.at(target, env)
-                before = self.item(holder, key)
+                before = yield self.item_of(holder, key)
             else:
                 self.at(target, env)
                 before = yield self.attribute_of(holder, target.attr, self.span(target, env), env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        # An array from before the capture must not change in place.
-        table = BINARY
         if isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
-            table = INPLACE
-        after = table[type(node.op)](before, value)
+            after = INPLACE[type(node.op)](before, value)
+        elif (method := special(before, of_operator(node.op)[0].replace("__", "__i", 1))) is not None:
+            after = yield self.call(method, [before, value], {})
+        else:
+            after = yield self.operate(node.op, before, value)
+            if is_array(before) and not is_array(holder):
+                if holder is not None:
+                    self.owned.change(holder, ast.unparse(target.value))  # type: ignore[union-attr]
+                after = self.update_array(node, before, after)
         self.owned.adopt(after)
         if isinstance(target, ast.Name):
             self.bind(target.id, after, env)
         elif isinstance(target, ast.Subscript):
-            self.set_item(holder, key, after, ast.unparse(target.value))
+            yield self.set_item(holder, key, after, ast.unparse(target.value))
         else:
             yield self.set_attribute(holder, target.attr, after, ast.unparse(target.value))
+
+    def update_array(self, node: ast.AugAssign, before: Any, after: Any) -> Any:
+        """`x += ...` of an array: a new value for `x`, if nobody else holds the array that NumPy would change."""
+        called = ast.unparse(node.target)
+        written = ast.unparse(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value), lineno=1))
+        after = fit_in_place(before, after, called, written)
+        self.aliases.change(before, called, written, allowed=1)
+        if not isinstance(after, Traced):
+            return after
+        same = Traced(after.builder, after.port)
+        same.base = roots_of(before)  # it is still that array
+        return same
 
     def define(self, node: ast.FunctionDef, env: Env) -> Work:
         function: Any = yield self.make_closure(node, env)
@@ -128,6 +147,10 @@ class Statements(Interpreter):
                         f"`del` at a traced index of a {type(container).__name__} cannot be captured",
                         hint="keep the values in an array, and select with ut.where",
                     )
+                method = special(container, "__delitem__")
+                if method is not None:
+                    yield self.call(method, [container, key], {})
+                    continue
                 if not isinstance(container, Traced):
                     self.owned.change(container, ast.unparse(target.value))
                 del container[key]

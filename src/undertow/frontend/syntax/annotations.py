@@ -3,6 +3,8 @@
 >>> import undertow.types as t
 >>> read(tuple[t.i64, t.f32[3]]).types
 (i64, f32[3])
+>>> read(typing.Annotated[np.ndarray, t.f32["n"]]).types  # the same for type checkers
+(f32[n],)
 >>> read(dict) is None  # says nothing that capture could use
 True
 """
@@ -51,14 +53,24 @@ def read(note: Any) -> Annotation | None:
                 f"the annotation {brief(note)} contains {brief(leaf)}, which is not a type",
                 hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
             )
-    return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in leaves), structure)
+    return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in map(stated, leaves)), structure)
+
+
+def stated(note: Any) -> Any:
+    """What an annotation says to us: of `Annotated[ut.Array, ut.f32[3]]` f32[3], of `Annotated[int, "metres"]` int."""
+    while typing.get_origin(note) is typing.Annotated:
+        ours = [extra for extra in note.__metadata__ if isinstance(extra, (DType, Type))]
+        note = ours[0] if ours else note.__origin__
+    return note
 
 
 def _is_leaf(note: Any) -> bool:
+    note = stated(note)
     return isinstance(note, (DType, Type)) or any(note is python for python in _PYTHON)
 
 
 def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
+    note = stated(note)
     origin = typing.get_origin(note)
     if origin is tuple:
         args = typing.get_args(note)
@@ -83,7 +95,7 @@ def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
 
 def _hints(note: type) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(note)
+        return typing.get_type_hints(note, include_extras=True)
     except Exception as fault:
         why, hint = reason(fault, "names in them must be globals of the file that defines the class")
         raise CaptureError(

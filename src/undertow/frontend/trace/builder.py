@@ -67,6 +67,8 @@ class Builder:
     key: Port | None = None  # the random key of this activation, in region 0
     body: Any = None  # of a loop or map: see control/body.py
     draws: int = 0  # number of sites that have drawn from the key so far
+    # Parameters whose arrays change in place: number -> (its name, what to write instead, the line).
+    changed: dict[int, tuple[str, str, Span | None]] = field(default_factory=dict)
     lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> the parameter of this graph
     forced: list[tuple[int, list[Any]]] = field(default_factory=list)  # (node, merged value of a join), in order
     _through: dict[tuple[Port, int], Port] = field(default_factory=dict)  # (value, region) -> the Switch output there

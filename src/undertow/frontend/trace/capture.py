@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
@@ -33,7 +36,7 @@ from undertow.frontend.trace.returned import refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
-from undertow.frontend.values.traced import Context, Traced, is_traced, operand
+from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of
 from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.ir.names import Names
 from undertow.types import CTL, Type, join
@@ -82,13 +85,19 @@ class CaptureSession(Scope):
 
     def _take_in(self, function: Specialization, args: list[Any], kwargs: dict[str, Any]) -> None:
         """The containers of its arguments are copies, which belong to this graph."""
-        for value in (*args, *kwargs.values()):
-            self.interpreter.owned.own_containers(value, function)
+        owned = self.interpreter.owned
+        bound = function.definition.closure.signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            owned.own_containers(value, function)
+            default = bound.signature.parameters[name].default
+            if isinstance(default, (list, dict)):
+                owned.own_default(value, name)
 
     def _hand_over(self, callee: Specialization, arguments: Arguments) -> None:
         """A call by captured code: the callee must not change what it gets, nor its caller what the callee reads."""
         owned = self.interpreter.owned
         if self._open:
+            self.interpreter.aliases.check_call(callee, arguments.leaves)
             caller = next(reversed(self._open.values()))
             if caller.definition.hands_key_on:  # a gradient calls it with the arguments of its own caller
                 caller.changed.update(callee.changed)
@@ -140,6 +149,9 @@ class CaptureSession(Scope):
         values = [Traced(builder, Port(number, k)) for k in range(len(outputs))]
         if effectful:
             builder.effect = Port(number, len(types) - 1)
+        for result, shared, outside in zip(values, callee.shares, callee.shares_outside, strict=False):
+            if result.type.rank and (shared or outside):
+                result.base = (result, *outside, *(r for k in sorted(shared) for r in roots_of(arguments.leaves[k])))
         value = tree.unflatten(callee.results.structure, values[: len(callee.results.types)])
         self.interpreter.owned.own_containers(value)
         return value, values[len(types) :]
@@ -252,6 +264,7 @@ class CaptureSession(Scope):
                     raise StartOver(function, hidden=function.hidden)
                 self.interpreter.owned.check_arguments(function, function.was_called_open)
                 ports = self.result_ports(function, value)
+                self._note_arrays(function, builder, leaves, value)
                 if "effect" in function.hidden:
                     ports.append(self.last_effect(builder))
                 function.graph = self.graphs[function.name] = builder.finish(ports)
@@ -262,6 +275,25 @@ class CaptureSession(Scope):
                 self.ctx.builder = outer
 
         yield until_fixpoint(function, attempt)
+
+    def _note_arrays(self, function: Specialization, builder: Builder, leaves: list[Traced], value: Any) -> None:
+        """What becomes of the arrays among its arguments: whether they change, and whether they are in the results."""
+        numbers = {id(leaf): k for k, leaf in enumerate(leaves)}
+        changed = {k: noted for k, noted in builder.changed.items() if k < len(leaves)}
+        shares: list[frozenset[int]] = []
+        outside: list[tuple[Any, ...]] = []
+        for result in tree.flatten(value, is_traced)[0]:
+            roots = roots_of(result) if is_array(result) else ()
+            shares.append(frozenset(numbers[id(root)] for root in roots if id(root) in numbers))
+            outside.append(tuple(
+                r for r in roots if isinstance(r, np.ndarray) or (isinstance(r, Traced) and r.builder is not builder)
+            ))  # fmt: skip
+        known = function.shares or (frozenset[int](),) * len(shares)
+        both = tuple(a | b for a, b in zip(known, shares, strict=False))
+        changed = {**function.changed_arrays, **changed}
+        if function.was_called_open and (both != known or changed.keys() != function.changed_arrays.keys()):
+            raise StartOver(function, changed_arrays=changed, shares=both)
+        function.shares_outside, function.shares, function.changed_arrays = tuple(outside), both, changed
 
     # -- results -------------------------------------------------------------------------------------------
 
@@ -300,6 +332,8 @@ class CaptureSession(Scope):
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
         refuse_unreturnable(leaves, structure)
+        if not self._open or function is next(iter(self._open.values())):
+            self.interpreter.owned.refuse_shared(structure)
         ports: list[Port] = []
         types: list[Type] = []
         for leaf, wanted in zip(leaves, note.types if note is not None else (None,) * len(leaves), strict=True):

@@ -22,6 +22,7 @@ import typing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from undertow.frontend.syntax.annotations import stated
 from undertow.frontend.values.tree import LEAF, Structure, Token
 from undertow.types import Type
 
@@ -50,6 +51,7 @@ def declared(structure: Structure) -> list[Declared]:
         while (note := next(stack[-1], stack)) is stack:
             stack.pop()
         if token == LEAF:
+            note = stated(note)
             found.append(note if isinstance(note, (Type, OpenRows)) else None)
         elif token[0] != "static":
             stack.append(iter(_notes(token, note)))
@@ -80,7 +82,7 @@ def _notes(token: Token, note: Any) -> Sequence[Any]:
 @functools.lru_cache(1024)
 def _hints(kind: type) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind)
+        return typing.get_type_hints(kind, include_extras=True)
     except Exception:  # annotations with unknown names declare nothing
         return {}
 

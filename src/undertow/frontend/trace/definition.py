@@ -198,6 +198,11 @@ class Specialization:
     binding: Binding | None = None  # substitutes for variables and arrays when it was captured
     # Containers among its arguments that it changes: id -> (container, its name, the line).
     changed: dict[int, tuple[Any, str, Any]] = field(default_factory=dict)
+    # Arrays among its arguments that it changes in place: leaf -> (its name, what to write instead, the line).
+    changed_arrays: dict[int, tuple[str, str, Any]] = field(default_factory=dict)
+    # For each result, the leaves among its arguments that it may be, or be a view of; and such arrays from outside.
+    shares: tuple[frozenset[int], ...] = ()
+    shares_outside: tuple[tuple[Any, ...], ...] = ()
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:

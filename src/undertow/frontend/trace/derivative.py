@@ -25,7 +25,7 @@ from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.state import Variable
-from undertow.frontend.values.traced import constant, is_traced
+from undertow.frontend.values.traced import Traced, is_traced
 from undertow.ir.graph import Const
 from undertow.types import said
 
@@ -132,14 +132,21 @@ class Bound(Adapted):
 
     parameters = ("values", "args", "kwargs")
 
-    def __init__(self, inner: Definition, targets: Sequence[Any]) -> None:
+    def __init__(self, inner: Definition, targets: Sequence[Any], weak: Sequence[bool] = ()) -> None:
         super().__init__(inner, inner.name)
-        self.targets = list(targets)
+        self.targets = list(targets)  # variables, arrays, places of hidden arguments
+        self.weak = weak or [False] * len(self.targets)  # Python numbers among them
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         values, positional, named = args
         before = session.binding
-        session.binding = {**(before or {}), **{id(t): (t, v) for t, v in zip(self.targets, values, strict=True)}}
+        session.binding = {
+            **(before or {}),
+            **{
+                id(target): (target, Traced(value.builder, value.port, is_weak) if is_weak else value)
+                for target, value, is_weak in zip(self.targets, values, self.weak, strict=True)
+            },
+        }
         try:
             return (yield session.call(self.inner, positional, named))
         finally:
@@ -177,32 +184,47 @@ class Derived(Wrapped):
         return f"{self.what}({self.inner.short_name})"
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
-        count = len(self.targets)
-        if self.bound is None:
+        numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        positions = [self._position(n, len(args)) for n in numbers]
+        mirrors: dict[int, Any] = {}  # of objects among the arguments, by identity
+        for position in positions:
+            for token in tree.flatten(args[position], is_traced)[1]:
+                if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
+                    mirrors[id(token[1].value)] = mirror
+        hidden: list[Traced] = [
+            leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, is_traced)[0] if is_traced(leaf)
+        ]
+        count = len(self.targets) + len(hidden)
+        if not count:
             call = yield write_call(session, self.inner, args, kwargs)
         else:
-            values = [_now(session, target) for target in self.targets]
-            call = yield write_call(session, self.bound, [values, tuple(args), kwargs], {})
-        shapes: list[tuple[range, tree.Structure]] = []
-        numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+            bound = self.bound
+            if bound is None or hidden:
+                weak = [False] * len(self.targets) + [leaf.is_weak for leaf in hidden]
+                bound = Bound(self.inner, [*self.targets, *map(session.place_of, hidden)], weak)
+            values = [*(_now(session, target) for target in self.targets), *hidden]
+            call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
+        shapes: list[tuple[Sequence[int], tree.Structure]] = []
         every_shape = tree.numbered(args, is_traced, count)
-        for n in numbers:
-            shapes.append(every_shape[self._position(n, len(args))])
-            self._refuse_static(shapes[-1][1], n)
+        at = {leaf.port: len(self.targets) + k for k, leaf in enumerate(hidden)}
+        for n, position in zip(numbers, positions, strict=True):
+            shapes.append(_with_mirrors(*every_shape[position], mirrors, at))
+            if shapes[-1][1] == every_shape[position][1]:
+                self._refuse_static(shapes[-1][1], n)
         wanted = [index for indices, _ in shapes for index in indices]
         if len(set(wanted)) < len(wanted):
             raise CaptureError(f"argnums={brief(self.argnums)} lists an argument twice", hint="list each argument once")
         call.refuse_integers(wanted)
         answer, aux = self._split(call.value)
         scalar = scalar_of(answer, self.inner.name)
-        every = dict.fromkeys([*wanted, *range(count)])
+        every = dict.fromkeys([*wanted, *range(len(self.targets))])
         one = Const(np.ones((), scalar.type.dtype.numpy))
         found = call.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
         made = dict(zip(every, found, strict=True))
         parts = [tree.unflatten(own, [made[index] for index in indices]) for indices, own in shapes]
         gradients: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
         if self.has_targets:
-            held = tree.unflatten(self.structure, [made[index] for index in range(count)])
+            held = tree.unflatten(self.structure, [made[index] for index in range(len(self.targets))])
             gradients = (gradients, held) if numbers else held
         if self.keeps_value:
             return (answer, aux) if self.has_aux else answer, gradients
@@ -258,12 +280,31 @@ class PulledBack(Adapted):
         return pull_back(call, cotangents)
 
 
+def _with_mirrors(
+    indices: Sequence[int], structure: tree.Structure, mirrors: dict[int, Any], at: dict[Any, int]
+) -> tuple[Sequence[int], tree.Structure]:
+    """The structure of an argument, with the floats of objects in their places, and where its leaves are."""
+    numbers: list[int] = []
+    tokens: list[tree.Token] = []
+    rest = iter(indices)
+    for token in structure:
+        mirror = mirrors.get(id(token[1].value)) if token[0] == "static" else None
+        if mirror is None:
+            tokens.append(token)
+            numbers += [next(rest)] if token == tree.LEAF else []
+        else:
+            leaves, inner = tree.flatten(mirror, is_traced)
+            tokens += inner
+            numbers += [at[leaf.port] for leaf in leaves]
+    return numbers, tuple(tokens)
+
+
 def _now(session: Session, target: Any) -> Any:
     """The current value of a variable, or of an array, as a traced value or a constant."""
     value = session.bound(target)
     if value is not target:
         return value
-    return target.read() if isinstance(target, Variable) else constant(target)
+    return target.read() if isinstance(target, Variable) else session.hidden_array(target)
 
 
 def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:

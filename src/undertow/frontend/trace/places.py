@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ class Place:
 class Getter:
     """An attribute that a function of the user's computes: a property. The interpreter captures the call."""
 
-    function: FunctionType
+    function: Any
     args: tuple[Any, ...]
 
 
@@ -115,8 +115,8 @@ class Places:
         self._values: dict[int, Any] = {}  # path -> what the program got
         # Objects, containers and arrays: id -> (the original, what the program got, its place).
         self._known: dict[int, tuple[Any, Any, Place]] = {}
-        self._copies: dict[int, Any] = {}  # id -> a container of the program's that stands for one outside
         self._hidden: dict[Port, tuple[Place, Any]] = {}  # the value at capture
+        self._code: dict[int, Any] = {}  # functions of the user's that run as they are
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -166,6 +166,9 @@ class Places:
 
     def hold_code(self, function: Any) -> None:
         """Code of the user's runs as it is: what it reads by name must not change."""
+        if id(function) in self._code:
+            return
+        self._code[id(function)] = function
         waiting = [function]
         seen = {id(function)}
         while waiting:
@@ -211,8 +214,6 @@ class Places:
 
     def _remember(self, original: Any, taken: Any, place: Place) -> None:
         self._known[id(original)] = (original, taken, place)
-        if isinstance(taken, (list, dict, set, deque)) or dataclasses.is_dataclass(taken):
-            self._copies[id(taken)] = taken
 
     def _take_one(self, place: Place, value: Any, open_containers: list[_Container]) -> Any:
         if id(value) in self._known:
@@ -317,15 +318,15 @@ class Places:
     def _of_object(self, value: Any, name: str, place: Place | None, owner: type, found: Any, is_own: bool) -> Any:
         """An attribute that the class of an object defines, too."""
         kind = type(value)
-        if isinstance(found, property) and is_user_code(found.fget):
+        if isinstance(found, property) and _is_captured(found.fget):
             self._guard_class(kind, name)
-            return Getter(found.fget, (value,))  # type: ignore[arg-type]
+            return Getter(found.fget, (value,))
         if not is_own:
             if isinstance(found, functools.cached_property) and is_user_code(found.func):
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))  # type: ignore[arg-type]
+                return Getter(found.func, (value,))
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -361,6 +362,12 @@ class Places:
         return self._guard_class(kind, name)
 
     def _guard_class(self, kind: type, name: str) -> Any:
+        for owner in kind.__mro__:
+            found = vars(owner).get(name)
+            if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
+                # Each look-up binds it anew: what must stay is what the class holds.
+                self.take(None, vars(owner), Read.ITEM, name, found, name)
+                return getattr(kind, name)
         return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), f"{kind.__name__}.{name}")
 
     def _of_super(self, value: Any, name: str) -> Any:
@@ -371,9 +378,9 @@ class Places:
             found = vars(owner)[name]
             if not is_user_class(owner):
                 break
-            if isinstance(found, property) and is_user_code(found.fget):
+            if isinstance(found, property) and _is_captured(found.fget):
                 self._guard_class(owner, name)
-                return Getter(found.fget, (value.__self__,))  # type: ignore[arg-type]
+                return Getter(found.fget, (value.__self__,))
             taken = self._guard_class(owner, name)
             is_data = not hasattr(type(found), "__get__")
             return taken if is_data else getattr(value, name)
@@ -402,19 +409,54 @@ class Places:
             known[2] if known is not None and known[1] is value and known[2].check in (Check.KIND, Check.SAME) else None
         )
 
-    def is_outside(self, container: Any) -> bool:
-        """Does a container stand for one outside? Changes of it would be lost."""
-        return id(container) in self._copies
-
     def taken(self, value: Any) -> Any:
         """What the program got for an object or container outside that was taken before."""
         known = self._known.get(id(value))
         return value if known is None else known[1]
 
-    def original(self, value: Traced) -> Any:
-        """The array that a hidden argument stands for."""
-        found = self._hidden.get(value.port) if value.builder is self.builder else None
-        return None if found is None else found[1]
+    def origin(self, value: Traced) -> tuple[Place, Any] | None:
+        """The place of a hidden argument, and what was there; None for other values."""
+        return self._hidden.get(value.port) if value.builder is self.builder else None
+
+    def hidden_array(self, array: Any) -> Any:
+        """An array that the program knows by its identity, as a hidden argument."""
+        return self.take(None, array, Read.ITSELF, None, array, "array")
+
+    def floats_of(self, value: Any) -> Any:
+        """The floats that an object holds, in namespaces with the names of its attributes; None for what is no float.
+
+        A namespace for each object, and containers like those that it holds.
+        """
+        mirrors: dict[int, Any] = {}  # of objects
+        holder: list[Any] = [None]
+        waiting: list[tuple[Any, Any, Any]] = [(value, holder, 0)]  # a value, and where its mirror goes
+        while waiting:
+            item, where, key = waiting.pop()
+            mirror: Any = None
+            if isinstance(item, Traced):
+                mirror = item if item.dtype.kind == "float" else None
+            elif isinstance(item, (list, tuple)):
+                mirror = [None] * len(item)
+                waiting += [(part, mirror, k) for k, part in enumerate(item)]
+            elif isinstance(item, dict):
+                mirror = dict.fromkeys(item)
+                waiting += [(part, mirror, k) for k, part in item.items()]
+            elif id(item) in mirrors:
+                mirror = mirrors[id(item)]
+            elif self.place_of(item) is not None or dataclasses.is_dataclass(item) or type(item) is SimpleNamespace:
+                mirror = mirrors[id(item)] = SimpleNamespace()
+                for name in _own_names(item):
+                    part = getattr(item, name)
+                    if isinstance(part, (*_PLAIN, type, FunctionType, ModuleType)) and not isinstance(
+                        part, (float, np.floating, Traced)
+                    ):
+                        continue  # not read: whether it changes does not matter
+                    taken = self.attribute(item, name)
+                    if _may_hold_floats(taken):
+                        waiting.append((taken, mirror.__dict__, name))
+                        mirror.__dict__[name] = None
+            where[key] = mirror
+        return holder[0]
 
     def sources(self, value: Traced) -> set[int] | None:
         """The hidden arguments that a value is computed from, by path; None if it also depends on something else."""
@@ -446,25 +488,46 @@ class Places:
             place.check == Check.NUMBER if level == 1 else True for place, _ in self._hidden.values()
         )
 
-    def finish(self, used: set[int]) -> tuple[Guards | None, list[int]]:
-        """The guards, and the parameters of main that are hidden arguments: those of these numbers that are used."""
+    def finish(self, used: set[int]) -> tuple[Guards | None, list[int], list[Any]]:
+        """The guards; the parameters of main that are hidden arguments, of these numbers; and what they were."""
         if not self._places:
-            return None, []
+            return None, [], []
         rows: list[Row] = []
         params: list[int] = []
+        values: list[Any] = []
         for place in self._places:
             is_input = place.port is not None and place.port.node in used
             if is_input and place.port is not None:
                 params.append(place.port.node)
+                values.append(np.asarray(self._hidden[place.port][1])[()])
             rows.append(
                 (place.source, place.root, place.read, place.key, place.check, place.expected, place.path, is_input)
             )
-        return make_guards(rows), params
+        return make_guards(rows), params, values
 
     @property
     def params(self) -> set[int]:
         """All parameters of main that were made for hidden arguments."""
         return {port.node for port in self._hidden}
+
+
+def _is_captured(function: Any) -> bool:
+    """Would the interpreter capture a call of it?"""
+    return is_user_code(function) or hasattr(function, "__undertow_definition__")
+
+
+def _own_names(value: Any) -> list[str]:
+    """The attributes that an object itself has, not its class."""
+    slots = [
+        name for base in type(value).__mro__ for name in vars(base).get("__slots__", ()) if not name.startswith("__")
+    ]
+    return [*[name for name in slots if hasattr(value, name)], *getattr(value, "__dict__", ())]
+
+
+def _may_hold_floats(value: Any) -> bool:
+    if isinstance(value, Traced):
+        return value.dtype.kind == "float"
+    return isinstance(value, (list, tuple, dict)) or not (isinstance(value, _PLAIN) or callable(value))
 
 
 def _is_pure(op: str) -> bool:
@@ -522,13 +585,21 @@ def _parts_of(value: Any, place: Place) -> _Parts | None:
         return check, expected, shell, functools.partial(_filled, shell), parts[::-1]
     if kind is MethodType:
         return _of_attributes(value, place, ("__func__", "__self__"), None, lambda held: MethodType(*held))
+    if hasattr(kind, "__undertow_definition__") and value.__undertow_bound__:  # a method: its object is read outside
+        attribute = "__undertow_bound__"
+        parts = [(Read.ATTRIBUTE, attribute, value.__undertow_bound__, f"{name}.{attribute}")]
+        return Check.SAME, value, None, functools.partial(_rebound, value), parts
     if kind is functools.partial:
         return _of_attributes(value, place, ("func", "args", "keywords"), None, _partial)
     if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
         return None
-    fields = [f.name for f in dataclasses.fields(value)]
-    names = [key for key in dict.fromkeys((*fields, *getattr(value, "__dict__", ()))) if hasattr(value, key)]
-    instance = object.__new__(kind)
+    instance: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
+    fields = [] if kind is SimpleNamespace else [f.name for f in dataclasses.fields(value)]
+    own = getattr(value, "__dict__", None)
+    if own is not None and all(name in own for name in fields):
+        part = (Read.ATTRIBUTE, "__dict__", own, name)
+        return Check.KIND, kind, instance, functools.partial(_with_own, instance), [part]
+    names = [key for key in dict.fromkeys((*fields, *(own or ()))) if hasattr(value, key)]
     return _of_attributes(value, place, names, instance, functools.partial(_with_attributes, instance, names))
 
 
@@ -549,6 +620,10 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
     return shell
 
 
+def _rebound(method: Any, contents: list[Any]) -> Any:
+    return type(method)(method.__undertow_definition__, *contents, method.__undertow_programs__)
+
+
 def _partial(contents: list[Any]) -> Any:
     function, args, kwargs = contents
     return functools.partial(function, *args, **kwargs)
@@ -557,6 +632,11 @@ def _partial(contents: list[Any]) -> Any:
 def _with_attributes(instance: Any, names: Sequence[str], contents: list[Any]) -> Any:
     for name, value in zip(names, contents, strict=True):
         object.__setattr__(instance, name, value)
+    return instance
+
+
+def _with_own(instance: Any, contents: list[Any]) -> Any:
+    instance.__dict__.update(contents[0])
     return instance
 
 

@@ -22,7 +22,7 @@ from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.trace.definition import Binding, Specialization
 from undertow.frontend.trace.guards import Read
-from undertow.frontend.trace.places import Paths, Places, needs_now
+from undertow.frontend.trace.places import Paths, Places, is_guarded_by_class, needs_now
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import is_static_equal
 from undertow.frontend.values.traced import Context, Traced, emit, is_traced
@@ -154,9 +154,6 @@ class Scope:
             return getattr(value, name)
         return self.places.attribute(value, name)
 
-    def is_outside(self, container: Any) -> bool:
-        return self.places is not None and self.places.is_outside(container)
-
     def taken(self, value: Any) -> Any:
         return value if self.places is None else self.places.taken(value)
 
@@ -173,6 +170,17 @@ class Scope:
     def hold_code(self, function: Any) -> None:
         if self.places is not None:
             self.places.hold_code(function)
+
+    def hidden_array(self, array: Any) -> Any:
+        return array if self.places is None else self.places.hidden_array(array)
+
+    def floats_of(self, value: Any) -> Any:
+        is_read = self.places is not None and is_guarded_by_class(value)
+        return self.places.floats_of(value) if is_read else None  # type: ignore[union-attr]
+
+    def place_of(self, value: Traced) -> Any:
+        origin = None if self.places is None else self.places.origin(value)
+        return None if origin is None else origin[0]
 
     def needs_now(self, value: Traced) -> None:
         if self.places is not None:
@@ -200,9 +208,9 @@ class Scope:
         if not self.binding:
             return value
         if self.places is not None and isinstance(value, Traced):
-            # An array outside is a hidden argument; the gradient knows it by its identity.
-            original = self.places.original(value)
-            bound = None if original is None else self.binding.get(id(original))
+            # A hidden argument: the gradient knows an array by its identity, others by their places.
+            origin = self.places.origin(value)
+            bound = None if origin is None else self.binding.get(id(origin[0])) or self.binding.get(id(origin[1]))
         else:
             bound = self.binding.get(id(value))
         return value if bound is None else bound[1]

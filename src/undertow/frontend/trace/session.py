@@ -69,9 +69,6 @@ class Session(Protocol):
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute, or a `Getter` of it (places.py); AttributeError if there is none."""
 
-    def is_outside(self, container: Any) -> bool:
-        """Does a list, dict, set or dataclass stand for one outside of the program?"""
-
     def taken(self, value: Any) -> Any:
         """What the program got for an object or container outside."""
 
@@ -83,6 +80,15 @@ class Session(Protocol):
 
     def hold_code(self, function: Any) -> None:
         """Code of the user's runs as it is, during capture: what it reads must be the same in later calls."""
+
+    def hidden_array(self, array: Any) -> Any:
+        """An array that is known by its identity, as its contents are at each call."""
+
+    def floats_of(self, value: Any) -> Any:
+        """The floats that an object outside holds, in namespaces like it; None if it is no such object."""
+
+    def place_of(self, value: Traced) -> Any:
+        """What a gradient knows a hidden argument by."""
 
     def needs_now(self, value: Traced) -> None:
         """Python needs a traced value now: start over, if it comes from outside alone."""

@@ -92,13 +92,14 @@ class Traced:
     another value it takes that one's dtype, as they do.
     """
 
-    __slots__ = ("builder", "is_weak", "port", "type")
+    __slots__ = ("base", "builder", "is_weak", "port", "type")
 
     def __init__(self, builder: Builder, port: Port, is_weak: bool = False) -> None:
         self.builder = builder
         self.port = port
         self.type = builder.type_of(port)
         self.is_weak = is_weak
+        self.base: tuple[Any, ...] = ()  # the arrays that it may be, or be a view of; none: an array of its own
 
     # -- what it is ----------------------------------------------------------------------------------------
 
@@ -232,7 +233,8 @@ class Traced:
         return result
 
     def __getitem__(self, key: Any) -> Any:
-        return FUNCTIONS["__getitem__"](self, key)
+        item = FUNCTIONS["__getitem__"](self, key)
+        return view_of(item, self) if is_basic(key) else item
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
@@ -323,13 +325,37 @@ def _install() -> None:
             if row.arity == 2 and f"__{dunder}" not in _COMPARISONS:
                 setattr(Traced, f"__r{dunder}", boundary(backward(row.public)))
         for name in row.names("."):
-            setattr(Traced, name, boundary(method(row.public)))
+            made = boundary(method(row.public))
+            made.__name__ = name
+            setattr(Traced, name, made)
 
 
 _install()
 
 
 # -- writing nodes -----------------------------------------------------------------------------------------
+
+
+def is_basic(key: Any) -> bool:
+    """Does an index with this key give a view? (An array of integers gives a copy.)"""
+    parts = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(p, (list, np.ndarray)) or (isinstance(p, Traced) and p.type.rank) for p in parts)
+
+
+def view_of(value: Any, array: Any) -> Any:
+    """Note that an array is a view of another one."""
+    if isinstance(value, Traced) and value.type.rank and value is not array:
+        value.base = roots_of(array)
+    return value
+
+
+def roots_of(value: Any) -> tuple[Any, ...]:
+    """The arrays that a value may be, or be a view of, by identity."""
+    if isinstance(value, Traced):
+        return value.base or (value,)
+    while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
+        value = value.base
+    return (value,)
 
 
 def is_traced(value: object) -> bool:

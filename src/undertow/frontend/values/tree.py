@@ -1,4 +1,4 @@
-"""Containers: tuples, lists, dicts and dataclasses of values, as a flat list of leaves and a structure.
+"""Containers: tuples, lists, dicts, dataclasses and namespaces of values, as a flat list of leaves and a structure.
 
 A structure is a flat tuple of tokens in preorder, so it hashes and compares without recursion, however deep the
 container is. One of our own classes may define `__undertow_parts__`, which gives its token and contents, and
@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "__undertow_static__"):
         names = tuple(f.name for f in dataclasses.fields(value))
         return ("dataclass", len(names), type(value), names), [getattr(value, name) for name in names]
+    if type(value) is SimpleNamespace:
+        return ("namespace", len(vars(value)), tuple(vars(value))), list(vars(value).values())
     return None
 
 
@@ -169,6 +172,8 @@ def build(token: Token, contents: list[Any]) -> Any:
         return dict(zip(token[2], contents, strict=True))
     if kind == "object":
         return token[2].__undertow_whole__(token[4], contents)
+    if kind == "namespace":
+        return SimpleNamespace(**dict(zip(token[2], contents, strict=True)))
     # A dataclass may check its fields or have fields that __init__ does not take: set them directly.
     instance = object.__new__(token[2])
     for name, value in zip(token[3], contents, strict=True):
@@ -227,7 +232,7 @@ def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
             names.append(path)
         elif (inner := children(item)) is not None:
             token, contents = inner
-            keys = {"dict": 2, "dataclass": 3, "object": 3}.get(token[0])
+            keys = {"dict": 2, "namespace": 2, "dataclass": 3, "object": 3}.get(token[0])
             labels = range(len(contents)) if keys is None else token[keys]
             stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, contents, strict=True)]))
     return names
@@ -258,8 +263,9 @@ def _show_container(token: Token, texts: list[str]) -> str:
         return f"[{', '.join(texts)}]"
     if kind == "dict":
         return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], texts, strict=True)) + "}"
-    names = token[2]._fields if kind == "namedtuple" else token[3]
-    return f"{token[2].__name__}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
+    name = "SimpleNamespace" if kind == "namespace" else token[2].__name__
+    names = token[2]._fields if kind == "namedtuple" else token[2] if kind == "namespace" else token[3]
+    return f"{name}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
 
 
 def _show_static(value: object) -> str:

@@ -1,0 +1,88 @@
+"""Generators in captured code: a function with `yield` runs up to its next item, whenever it is asked for one.
+
+Its work waits on a stack of its own, as in `drive.py`; what it writes goes to the graph of whoever asks.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import GeneratorType
+from typing import Any
+
+from undertow.errors import CaptureError
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.syntax.match import FunctionNode
+from undertow.frontend.values.traced import Context
+from undertow.ir.budget import check
+
+
+class Yielded:
+    """An item that a captured generator hands over."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class CapturedGenerator:
+    """The iterator that a call of a captured generator function gives."""
+
+    __slots__ = ("_ctx", "_name", "_stack")
+
+    def __init__(self, ctx: Context, work: Work, name: str) -> None:
+        self._ctx, self._name = ctx, name
+        self._stack: list[Work] = [work]
+
+    def __iter__(self) -> CapturedGenerator:
+        return self
+
+    def __next__(self) -> Any:
+        ctx, span = self._ctx, self._ctx.span
+        place = ctx.open_builder, ctx.open_builder.region
+        value: Any = None
+        fault: BaseException | None = None
+        while self._stack:
+            check()
+            try:
+                if fault is None:
+                    request = self._stack[-1].send(value)
+                else:
+                    raised, fault = fault, None
+                    request = self._stack[-1].throw(raised)
+            except StopIteration as done:
+                self._stack.pop()
+                value = done.value
+            except BaseException as raised:
+                self._stack.pop()
+                fault = raised
+            else:
+                if type(request) is GeneratorType:
+                    self._stack.append(request)
+                    value = None
+                elif isinstance(request, Yielded):
+                    if place != (ctx.open_builder, ctx.open_builder.region):
+                        raise CaptureError(
+                            f"`yield` in `{self._name}` depends on a condition known only at run time",
+                            hint="choose the value with ut.where, or return all values at once in a list",
+                        )
+                    ctx.span = span
+                    return request.value
+                else:
+                    value = request
+        if fault is not None:
+            raise fault
+        ctx.span = span
+        raise StopIteration
+
+
+def has_yield(node: FunctionNode) -> bool:
+    """Is it the definition of a generator?"""
+    stack: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(item, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(item))
+    return False

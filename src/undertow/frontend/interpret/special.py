@@ -1,0 +1,82 @@
+"""Special methods of the user's classes, such as `__add__` and `__len__`: captured like any other function.
+
+Python calls them by itself, behind an operator or a built-in function. Left to Python they would run unseen, once.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import math
+from types import FunctionType
+from typing import Any
+
+from undertow.frontend.interpret.purity import is_generated
+from undertow.frontend.syntax.calling import is_user_code
+from undertow.tracebacks import is_library_file
+
+_BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+_REFLECTED = {ast.Lt: "gt", ast.LtE: "ge", ast.Gt: "lt", ast.GtE: "le", ast.Eq: "eq", ast.NotEq: "ne"}
+_COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+UNARY = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}
+# Built-in functions, and the special method of their first argument that does the work.
+_BUILT_IN: dict[Any, str] = {
+    builtins.len: "__len__", builtins.abs: "__abs__", builtins.bool: "__bool__", builtins.int: "__int__",
+    builtins.float: "__float__", builtins.str: "__str__", builtins.repr: "__repr__", builtins.hash: "__hash__",
+    builtins.round: "__round__", builtins.reversed: "__reversed__", builtins.next: "__next__",
+    builtins.iter: "__iter__", builtins.format: "__format__", math.floor: "__floor__", math.ceil: "__ceil__",
+    math.trunc: "__trunc__",
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def _find(cls: Any, name: str) -> FunctionType | None:
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            method = base.__dict__[name]
+            is_own = (is_user_code(method) or is_user_generator(method)) and not is_generated(method)
+            return method if is_own else None
+    return None
+
+
+def special(value: Any, name: str) -> FunctionType | None:
+    """The special method of a value, if its class is the user's and defines it in Python."""
+    cls: Any = type(value)
+    return _find(cls, name)
+
+
+def is_user_generator(function: Any) -> bool:
+    """Is it a generator function of the user's?"""
+    if not isinstance(function, FunctionType) or not function.__code__.co_flags & inspect.CO_GENERATOR:
+        return False
+    return not is_library_file(function.__globals__.get("__file__") or function.__code__.co_filename)
+
+
+def behind(function: Any, value: Any) -> FunctionType | None:
+    """The special method that a built-in function calls on a value."""
+    try:
+        name = _BUILT_IN.get(function)
+    except TypeError:  # not hashable
+        return None
+    if name is None:
+        return None
+    method = special(value, name)
+    cls: Any = type(value)
+    if method is None and name == "__str__" and cls.__str__ is object.__str__:
+        return special(value, "__repr__")
+    if method is None and name == "__bool__":
+        return special(value, "__len__")
+    return method
+
+
+def of_operator(op: ast.operator | ast.cmpop) -> tuple[str, str]:
+    """The special methods behind an operator: of its left operand, and of its right one."""
+    if isinstance(op, ast.operator):
+        return f"__{_BINARY[type(op)]}__", f"__r{_BINARY[type(op)]}__"
+    return f"__{_COMPARE[type(op)]}__", f"__{_REFLECTED[type(op)]}__"
