@@ -1,7 +1,7 @@
 """Tries a case: the plain function under CPython is the oracle, and the captured one must give the same or be refused.
 
-A verdict is `works` (the same values, or an error where CPython has one), `refused` (an error of ours with the user's
-line and a hint), or `wrong`: everything else.
+A verdict is `works` (the same values, or an error where CPython has one), `error` (CPython has nothing else), `refused`
+(an error of ours with the user's line and a hint), or `wrong`: everything else.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _IEEE = (ZeroDivisionError, OverflowError, ValueError)
 class Verdict:
     """What came of a case."""
 
-    status: str  # "works", "refused" or "wrong"
+    status: str  # "works", "error", "refused" or "wrong"
     reason: str = ""  # of a refusal, what and why; of what is wrong, both results
 
     def __str__(self) -> str:
@@ -101,8 +101,10 @@ def judge(case: Case, oracle: Any, function: Any, engine: str = "waves") -> Verd
     """Call a function and its captured twin with all sets of values."""
     captured = ut.function(function)
     refusals: list[str] = []
+    has_value = False
     for number in range(len(VALUES) if case.parameters else 1):
         expected = outcome_of(oracle, case.arguments(number))
+        has_value |= expected.error is None
         with ut.options(engine=engine, timeout=20.0):
             got = outcome_of(captured, case.arguments(number))
         if got.error is None or not isinstance(got.error, ut.UndertowError):
@@ -114,7 +116,7 @@ def judge(case: Case, oracle: Any, function: Any, engine: str = "waves") -> Verd
             return Verdict("wrong", f"{problem}: got {got}, not {expected} (values {number})")
         if expected.error is None:
             refusals.append(said_by(got.error))
-    return Verdict("refused", refusals[0]) if refusals else Verdict("works")
+    return Verdict("refused", refusals[0]) if refusals else Verdict("works" if has_value else "error")
 
 
 def outcome_of(function: Any, arguments: list[Any]) -> Outcome:

@@ -287,6 +287,9 @@ def _case(section: str, row: str, text: str) -> Case | None:
         return expression(section, row, f"list({text})")
     receiver, _, arguments = text.partition(row)
     if section in ("list", "dict", "set") or (section == "ndarray" and value is None):
-        # What changes in place is seen under all of its names.
-        return statements(section, row, f"p = {receiver}\nq = p\nr = p{row}{arguments}\nreturn r, p, q")
+        # What changes in place is seen under all of its names. A set cannot be returned, but its sorted elements can.
+        shown = "sorted({}, key=str)" if section == "set" else "{}"
+        result = "sorted(r, key=str) if isinstance(r, set) else r" if section == "set" else "r"
+        both = f"{shown.format('p')}, {shown.format('q')}"
+        return statements(section, row, f"p = {receiver}\nq = p\nr = p{row}{arguments}\nreturn ({result}), {both}")
     return expression(section, row, text)

@@ -49,7 +49,8 @@ def cell(verdicts: Sequence[Verdict]) -> str:
 def short(reason: str) -> str:
     """The beginning of a message, without numbers and shapes of the case."""
     text = reason.partition("; ")[0].partition(": ")[0]
-    return re.sub(r"\|", "\\|", text)[:90]
+    text = re.sub(r"\bf(?!32\b|64\b)\d+\b", "f", text)  # the number of the case
+    return text.replace("|", "\\|")[:90]
 
 
 def block(name: str, cases: Sequence[Case], verdicts: Sequence[Verdict]) -> str:

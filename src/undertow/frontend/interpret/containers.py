@@ -55,6 +55,8 @@ class Containers(Expressions):
             raise text_too_early(value)
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
+        if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
+            raise _no_attribute(value, name, AttributeError(name), span)
         fallback = special(value, "__getattr__")
         if fallback is not None:
             try:

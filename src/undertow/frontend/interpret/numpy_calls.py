@@ -35,14 +35,14 @@ def holds_traced(value: Any) -> bool:
     """Is there a traced value in this argument, in containers of containers too?"""
     if isinstance(value, (Traced, str, bytes, int, float, np.ndarray, np.generic)):
         return isinstance(value, Traced)
-    stack: list[Any] = [value]
+    stack = [value]
     looked_at = 0
     while stack and looked_at < _MOST:
-        item = stack.pop()
+        item: Any = stack.pop()
         looked_at += 1
         if isinstance(item, Traced):
             return True
-        if isinstance(item, (list, tuple, set, frozenset, *_VIEWS)):
+        if isinstance(item, (list, tuple, set, frozenset)) or type(item) in _VIEWS:
             stack.extend(item)
         elif isinstance(item, dict):
             stack.extend(item.values())

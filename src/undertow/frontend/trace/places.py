@@ -626,7 +626,11 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
 
 
 def _rebound(method: Any, contents: list[Any]) -> Any:
-    return type(method)(method.__undertow_definition__, *contents, method.__undertow_programs__)
+    bound = object.__new__(type(method))
+    bound.__dict__.update(method.__dict__)
+    bound.__undertow_definition__, (bound.__undertow_bound__,) = method.__undertow_definition__, contents
+    bound.__undertow_programs__ = method.__undertow_programs__
+    return bound
 
 
 def _partial(contents: list[Any]) -> Any:
