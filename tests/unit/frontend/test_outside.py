@@ -628,6 +628,26 @@ def test_objects_learn() -> None:
     assert captures(Line.loss) == 1
 
 
+def test_containers_of_objects() -> None:
+    @ut.function
+    def f(layers, named, x):
+        kept = []
+        for k, (first, second) in enumerate(zip(layers, reversed(layers), strict=True)):
+            x = first.apply(x) * (k + 1) + second.b
+            kept.append(first)
+        for name, layer in named.items():
+            x = x + (layer.b if name == "a" else 0.0)
+        return ut.sum(x) + kept[-1].b + named.get("a").b
+
+    layers, named = [Base(2), Base(2)], {"a": Base(2), "b": Base(2)}
+    for k in range(3):
+        agree(f, layers, named, np.ones(2))
+        layers[0].b += 1.0
+        layers[1].w *= 2.0
+        named["a"].b -= k
+    assert captures(f) == 1
+
+
 def test_missing_attributes() -> None:
     @ut.function
     def f(model, x):
@@ -845,7 +865,7 @@ def test_code_that_runs_as_it_is_sees_the_values_of_the_call() -> None:
     def f(x):
         for item in items:
             x = x + item
-        return x
+        return x + sum(list(items))
 
     agree(f, 1.0)
     items.scale = 5.0

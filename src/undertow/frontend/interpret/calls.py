@@ -34,6 +34,7 @@ from undertow.frontend.interpret.purity import (
     is_pure,
     iterates,
     refuse_in_place,
+    seen_by,
     why_refused,
 )
 from undertow.frontend.interpret.special import behind, is_user_generator
@@ -60,8 +61,6 @@ _CACHED = type(functools.cache(abs))
 _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
-# These ask an object for its class, and no more.
-_ASK_FOR_CLASS = (isinstance, issubclass, type, callable)
 
 
 class Interpreter(Containers):
@@ -263,8 +262,7 @@ class Interpreter(Containers):
         session = self.ctx.session
         args = [session.seen_inside(value) for value in args]
         kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
-        if not any(function is f for f in _ASK_FOR_CLASS):
-            session.hold((*args, *kwargs.values()))
+        session.hold(seen_by(function, (*args, *kwargs.values())))
         if isinstance(function, type) and is_user_class(function):
             for name in ("__new__", "__init__", "__post_init__"):
                 session.hold_code(getattr(function, name, None))

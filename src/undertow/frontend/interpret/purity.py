@@ -221,6 +221,29 @@ def is_generated(function: Any) -> bool:
     return is_special if written_in is None else written_in.startswith("__create_fn__.")
 
 
+# These iterate over what they are given, and hand objects in it on, unread.
+_MOVERS = (
+    enumerate, zip, list, tuple, reversed, len, iter, next, dict, map, filter, collections.deque,
+)  # fmt: skip
+_UNREAD = (isinstance, issubclass, type, callable, functools.partial)  # these look at no more than a class
+_COMPARING = frozenset(("index", "count", "remove", "sort"))
+
+
+def seen_by(function: Any, values: Sequence[Any]) -> list[Any]:
+    """The objects that a function which is not captured looks into: among its arguments, and in lists of these."""
+    if any(function is unread for unread in _UNREAD):
+        return []
+    holder = type(getattr(function, "__self__", None))
+    is_method = holder in (list, dict, tuple, collections.deque) and function.__name__ not in _COMPARING
+    is_mover = any(function is mover for mover in _MOVERS) or getattr(function, "__module__", None) == "itertools"
+    if is_method:
+        return list(values) if function.__name__ in ("extend", "update") else []
+    if is_mover:
+        return list(values)
+    inside = [item for value in values if type(value) in (list, tuple) for item in value]
+    return [*values, *inside]
+
+
 _HEAP_TYPE = 1 << 9  # a flag of CPython's type objects: made by a class statement
 
 

@@ -164,8 +164,7 @@ class Scope:
     def hold(self, values: Iterable[Any]) -> None:
         if self.places is not None:
             for value in values:
-                for item in value if type(value) in (list, tuple) else (value,):
-                    self.places.hold(item)
+                self.places.hold(value)
 
     def hold_code(self, function: Any) -> None:
         if self.places is not None:
