@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from tests.support.language.case import VALUES, Case, expression, statements
-from tests.support.language.judge import ITERATOR, SPACE, elsewhere, outcome_of
+from tests.support.language.judge import ITERATOR, SPACE, VIEW, elsewhere, outcome_of
 
 # Texts of arguments, for any function.
 _ARGUMENTS = """
@@ -283,8 +283,13 @@ def _case(section: str, row: str, text: str) -> Case | None:
     value = outcome.value
     if isinstance(value, list) and value and value[0] is ITERATOR:
         return expression(section, row, f"list(itertools.islice({text}, 9))")
-    receiver, _, called = text.partition(".")
+    if isinstance(value, list) and value and value[0] is VIEW:
+        return expression(section, row, f"list({text})")
+    receiver, _, arguments = text.partition(row)
     if section in ("list", "dict", "set") or (section == "ndarray" and value is None):
-        # What changes in place is seen under all of its names.
-        return statements(section, row, f"p = {receiver}\nq = p\nr = p.{called}\nreturn r, p, q")
+        # What changes in place is seen under all of its names. A set cannot be returned, but its sorted elements can.
+        shown = "sorted({}, key=str)" if section == "set" else "{}"
+        result = "sorted(r, key=str) if isinstance(r, set) else r" if section == "set" else "r"
+        both = f"{shown.format('p')}, {shown.format('q')}"
+        return statements(section, row, f"p = {receiver}\nq = p\nr = p{row}{arguments}\nreturn ({result}), {both}")
     return expression(section, row, text)

@@ -92,10 +92,8 @@ def test_what_only_new_things_hold_is_new() -> None:
         rows[1].append(n)
         table = dict.fromkeys("ab", 0)
         table["a"] += n
-        places = np.nonzero(np.array([[0, 1], [1, 0]]))
-        first = places[0]
-        places = ()
-        first += 1
-        return sum(rows[1]) + table["a"] + first[1]
+        values, counts = np.unique(np.array([3, 3, 1]), return_counts=True)
+        counts += 1
+        return sum(rows[1]) + table["a"] + counts[0] + values[0] - 1
 
     assert f(5) == 2 + 5 + 5 + 5 + 2

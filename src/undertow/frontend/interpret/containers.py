@@ -55,6 +55,8 @@ class Containers(Expressions):
             raise text_too_early(value)
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
+        if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
+            raise _no_attribute(value, name, AttributeError(name), span)
         fallback = special(value, "__getattr__")
         if fallback is not None:
             try:
@@ -337,7 +339,7 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or did_you_mean(name, known)
+            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,

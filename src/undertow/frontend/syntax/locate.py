@@ -162,7 +162,6 @@ def _not_located(function: FunctionType) -> CaptureError:
     elif not IS_HEARD:
         why = "an audit hook of this process hides which strings are compiled"
     else:
-        since = ", or too many strings ago" if COMPILED.has_forgotten else ""
-        why = f"it was compiled from a syntax tree, or from a string before undertow was imported{since}"
+        why = "it was compiled before undertow was imported, from a syntax tree, or too many strings ago"
         hint = f"import undertow first, or {hint}"
     return CaptureError(f"cannot find the source of {name}: {why}", hint=hint)

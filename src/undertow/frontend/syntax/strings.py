@@ -26,7 +26,6 @@ class CompiledTexts:
         # at once may miscount the bytes; `_forget` sets that right.
         self._texts: dict[tuple[str, bytes], None] = {}
         self._bytes = 0
-        self.has_forgotten = False
 
     def add(self, source: Any, filename: Any) -> None:
         """The audit event: some text is being compiled. Not from a string if it is None; a syntax tree has no name."""
@@ -44,7 +43,6 @@ class CompiledTexts:
             self._forget()
 
     def _forget(self) -> None:
-        self.has_forgotten = True
         oldest = next(iter(list(self._texts)), None)
         if oldest is None:
             self._bytes = 0
