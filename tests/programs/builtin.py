@@ -73,12 +73,12 @@ def labelled(n: ut.i64, x: ut.f64):
 
 
 @ut.function
-def guarded(n: ut.i64) -> ut.i64:
+def positive_only(n: ut.i64) -> ut.i64:
     if n < 0:
         raise ValueError(f"{n} is negative")
     if n > 3:
-        return guarded(n - 3) + 1
-    return (n if n != 2 else wrong(n)) + guarded(n - 3)
+        return positive_only(n - 3) + 1
+    return (n if n != 2 else wrong(n)) + positive_only(n - 3)
 
 
 def wrong(n):
@@ -113,7 +113,7 @@ PROGRAMS = [
     program(ordered, (np.array([3.0, 1.5, -0.5, 2.5]), 7), (np.zeros(4), 0), tags="arrays"),
     program(told, (3, 10.0), tags="recursive effects"),
     program(labelled, (3, 0.5), tags="containers"),
-    program(guarded, (9,), (11,), (0,), tags="recursive fault effects"),
+    program(positive_only, (9,), (11,), (0,), tags="recursive fault effects"),
     program(searched, (16,), (1,), tags="loop effects"),
     program(searched, (17,), name="searched_in_vain", tags="loop fault effects"),
     program(parts_of, (5,), tags="recursive fault"),
