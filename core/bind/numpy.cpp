@@ -58,6 +58,12 @@ ArrayObject* as_array(PyObject* object) {
 std::optional<DType> dtype_of(const ArrayObject* array) {
   for (size_t k = 0; k < kDTypes; ++k)
     if (array->dtype == dtypes[k]) return static_cast<DType>(k);
+  // What np.load and pickle make has an equal dtype that is another object.
+  for (size_t k = 0; k < kDTypes; ++k) {
+    const int is_equal = PyObject_RichCompareBool(array->dtype, dtypes[k], Py_EQ);
+    if (is_equal == 1) return static_cast<DType>(k);
+    if (is_equal < 0) PyErr_Clear();
+  }
   return {};
 }
 

@@ -106,8 +106,7 @@ def outcome(function: Any, args: tuple[Any, ...], engine: str) -> tuple[Any, ...
         try:
             function.run(*args, engine=engine)
         except ut.Fault as fault:
-            assert fault.span is not None
-            return fault.span.line, fault, printed.getvalue()
+            return fault.span and fault.span.line, fault, printed.getvalue()
         except Exception as error:
             lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == __file__]
             return lines[-1], error, printed.getvalue()

@@ -84,7 +84,7 @@ class Vector:
         return len(self.parts)
 
     def __contains__(self, part):
-        return any([part == p for p in self.parts])
+        return any(part == p for p in self.parts)
 
     def __iter__(self):
         for part in self.parts:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.api.options import settings
 from undertow.ir.graph import StaticGraph
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
@@ -27,6 +28,16 @@ def graphs(function: Any, args: Sequence[Any]) -> Iterator[StaticGraph]:
     library = function.library(*args)
     for is_simple in (True, False):
         yield flatten(make_library(library, True, is_simple), function.__name__)
+
+
+def inputs_of(function: Any, args: Sequence[Any], by: str = "call", seed: int = 7) -> list[Any]:
+    """The inputs of the main graph of a call or map: leaves of the arguments, values read outside, a seed."""
+    if by == "map":
+        arguments, mapped = function._map_arguments(args)
+    else:
+        arguments, mapped = function.__undertow_arguments__(args, {}), None
+    program, leaves = function.__undertow_program__(arguments, mapped)
+    return [np.asarray(value, order="C") for value in program.inputs(leaves, settings().with_(seed=seed))]
 
 
 def plain(args: Sequence[Any]) -> list[Any]:

@@ -346,7 +346,8 @@ def test_the_help_says_what_commands_say_of_themselves(name: str, summary: str) 
 
 def test_help_and_doctor_load_little() -> None:
     """They take a fraction of a second, as most of it is the loading of modules."""
-    script = "import sys; from undertow.cli import main; sys.argv = ['undertow', {!r}]\ntry: main()\nexcept SystemExit: pass\n"
+    script = "import sys; from undertow.cli import main; sys.argv = ['undertow', {!r}]\n"
+    script += "try: main()\nexcept SystemExit: pass\n"
     script += "print(*(name for name in sys.modules if name.startswith('undertow')), file=sys.stderr)"
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     for word, absent in (

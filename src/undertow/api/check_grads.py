@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from undertow.api.grad import vjp
 from undertow.api.jvp import jvp
-from undertow.api.options import options, settings
+from undertow.api.options import repeating, settings
 from undertow.errors import GradientMismatch, UndertowError, brief
 from undertow.frontend.values import tree
 from undertow.tracebacks import boundary
@@ -53,7 +53,7 @@ def check_grads(
         raise UndertowError("none of the arguments is a float, so there is no derivative to check", hint=hint)
     random = np.random.default_rng(0)
     seed = settings().limits.seed
-    with options(seed=0 if seed is None else seed):  # random draws are the same in every run
+    with repeating(0 if seed is None else seed):  # random draws are the same in every run
         is_single = any(leaf.dtype == np.float32 for leaf in _floats(tuple(args)))
         step, tolerance = _STEPS["float32" if is_single else "float64"]
         eps, atol, rtol = (b if a is None else a for a, b in ((eps, step), (atol, tolerance), (rtol, tolerance)))

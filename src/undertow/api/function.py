@@ -36,6 +36,7 @@ from undertow.frontend.syntax.annotations import as_array
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
 from undertow.frontend.trace.library import Captured, capture_call, capture_map
+from undertow.frontend.trace.places import Paths
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.state import transaction
@@ -49,6 +50,7 @@ from undertow.tracebacks import boundary, shorten
 from undertow.types import Type
 
 _Result = TypeVar("_Result")
+_SILENT = contextlib.nullcontext()
 MOST_CAPTURED = 256  # signatures of one function: sizes are part of them, unless they are declared open
 _DISTRUST = "a file that grows so much may have been made to do harm; capture the function from its source instead"
 
@@ -98,6 +100,7 @@ class Program:
     plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
     opened: Axes | None = None  # axes of the arguments whose lengths were known, and are open now
     direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
+    is_kept: bool = True  # for other calls
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -173,7 +176,7 @@ class Program:
     ) -> tuple[list[Any], Stats]:
         """Run a plan. Of several faults, the one is raised that Python would have reached first."""
         before = None if state is None else dict(state)
-        with printing() if self.captured.has_effect else contextlib.nullcontext() as output:
+        with printing() if self.captured.has_effect else _SILENT as output:
             try:
                 return plan.run(inputs, limits, state)
             except Fault as fault:
@@ -236,12 +239,12 @@ class Programs:
                 definition.paths.note_change(program.captured.guards.changed)
         with capturing(None), collection_paused():
             program = self._opened(key, arguments, definition, capture) or self._known(arguments, definition, capture)
+        first = program.captured.first.copy()
+        program.captured.first.clear()
         if (leaves := program.leaves(arguments.leaves, objects)) is None:
-            raise CaptureError(
-                f"what `{definition.name}` reads outside has changed while it was captured",
-                definition.closure.span,
-                hint="do not change globals and attributes in functions that are called during capture",
-            )
+            # Something outside is another object each time that it is asked for: this program is for this call alone.
+            program.is_kept = False
+            return program, arguments.leaves + first
         self.add(key, program)
         self._by_age.append((key, program))
         if len(self._by_age) > MOST_CAPTURED:
@@ -437,8 +440,13 @@ class Function:
         return (result, counted) if stats else result
 
     def clear(self) -> None:
-        """Forget all captures: the next call captures the function again."""
+        """Forget all captures, of its derivatives too: the next call captures the function again."""
+        definition = self.__undertow_definition__
+        definition.paths = Paths()
         self.__undertow_programs__.clear()
+        for derived in list(definition.derived.values()):
+            if isinstance(derived, Function) and derived.__undertow_definition__ is not definition:
+                derived.clear()
 
     @boundary
     def graph(self, *args: Any, simplify: bool | None = None, **kwargs: Any) -> GraphView:
@@ -495,7 +503,7 @@ class Function:
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program, leaves = self.__undertow_program__(arguments)
-        if not kwargs:
+        if not kwargs and program.is_kept:
             remember(self.__undertow_programs__.quick, every, arguments, program)
         return program.run(leaves, chosen)
 

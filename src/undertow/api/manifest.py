@@ -84,7 +84,10 @@ class Encoder:
                 f"{what} contains a SimpleNamespace, which cannot be saved", hint="use a dict or a dataclass"
             )
         if kind == "object":
-            return [next(name for name, place in _OURS.items() if place[1] == token[2].__name__), list(token[4])]
+            for name, place in _OURS.items():
+                if place[1] == token[2].__name__:
+                    return [name, list(token[4])]
+            raise SaveError(f"{what} contains a text of traced values", hint="return the values, and format them after")
         return list(token)  # a leaf, a tuple, a list
 
     def type(self, type: Type) -> Json:

@@ -196,6 +196,17 @@ def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
         STREAM.set(stream)
 
 
+@contextlib.contextmanager
+def repeating(seed: int) -> Iterator[None]:
+    """Draw the same random numbers in every run inside."""
+    before = _SETTINGS.get()
+    try:
+        _SETTINGS.set(settings().with_(seed=seed))
+        yield
+    finally:
+        _SETTINGS.set(before)
+
+
 # What `help` and editors show: every option with its default, but for that of `memory`, which is the machine's.
 options.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=... if name == "memory" else getattr(of, name))

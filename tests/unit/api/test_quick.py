@@ -443,3 +443,18 @@ class TestLateStats:
         stats, _ = self.stats()
         assert len(str(stats)) < 500 and "activations     7" in str(stats)
         assert repr(stats).startswith("Stats(")
+
+
+def test_arrays_from_files_have_dtypes_of_their_own() -> None:
+    """Equal to NumPy's, but other objects: they are the same signature, as arguments and outside."""
+    table = pickle.loads(pickle.dumps(np.arange(3.0)))
+    assert table.dtype is not np.dtype(np.float64)
+
+    @ut.function
+    def shifted(x: ut.f64[None]) -> ut.f64[None]:
+        return x + table
+
+    for number in range(3):
+        table[0] = number
+        assert shifted(pickle.loads(pickle.dumps(np.ones(3))))[0] == 1 + number
+    assert len(shifted.__undertow_programs__) == 1

@@ -237,8 +237,9 @@ def test_seeds():
     with tf.Session() as session:
         with ut.options(seed=1):
             a, b = session.run(draw), session.run(draw)
-        c = session.run(draw)
-    assert a.tolist() == b.tolist() != c.tolist()
+        with ut.options(seed=1):
+            c, d = session.run(draw), session.run(draw)
+    assert a.tolist() == c.tolist() != b.tolist() == d.tolist()
     assert (a >= 2).all() and (a < 3).all()
 
 

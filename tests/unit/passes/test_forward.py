@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.support.agreement import run as run_in_every_order
 from tests.support.differentiable import ackermann, even, halves, loop_in_recursion, power, tree, while_newton
+from tests.support.graphs import inputs_of
 from tests.support.validity import parse_library, valid
 
 import undertow as ut
@@ -216,7 +217,7 @@ def test_copies_are_valid_and_run_on_every_schedule(case: str) -> None:
     raw = both.library(*args)
     vet(raw)
     for library in (raw, simplify(raw)[0]):
-        found = run_in_every_order(pushed(library), *args)
+        found = run_in_every_order(pushed(library), *inputs_of(both, args))
         wanted = [*_leaves(value), *_leaves(tangent)]
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -60,7 +60,7 @@ def test_forward_nodes_fire_as_often_as_without_a_gradient(function: Any, args: 
 def forward(function: ut.Function, args: Any, way: dict[str, Any]) -> tuple[Counter[Any], int]:
     """How often each operator of the source fired; and activations. What gradients compute is named d.something."""
     stats = function.run(*args, stats=True, **way)[1]
-    program = function.__undertow_program__(function.__undertow_arguments__(args, {}))
+    program, _ = function.__undertow_program__(function.__undertow_arguments__(args, {}))
     graph = program.static(program.library(ENGINES[way["engine"]], way["simplify"]))
     found: Counter[Any] = Counter()
     for node in graph.nodes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
+from tests.support.graphs import inputs_of
 from tests.support.recursions import fib
 from tests.support.written import load_file
 
@@ -16,7 +17,6 @@ from undertow.engines.native import traits_of
 from undertow.engines.waves import WavesPlan
 from undertow.engines.waves.header import header
 from undertow.errors import GraphError
-from undertow.ir.graph import StaticGraph
 from undertow.ops.op import CATALOGUE
 from undertow.plan.dump import dump, dump_constants
 from undertow.plan.parse import parse
@@ -25,13 +25,6 @@ from undertow.plan.plan import Plan
 from undertow.plan.walk import items_of, singly
 
 ROOT = Path(__file__).parents[3]
-
-
-def inputs_of(program: Program, graph: StaticGraph) -> list[Any]:
-    function, case = program.function, program.cases[0]
-    given = function._map_arguments(case)[0] if program.by == "map" else function.__undertow_arguments__(case, {})
-    seed = [np.int64(program.seed or 7)] * (len(graph.inputs) - len(given.leaves))
-    return [np.asarray(leaf, order="C") for leaf in (*given.leaves, *seed)]
 
 
 def runs(program: Program) -> bool:
@@ -53,7 +46,7 @@ def test_plans_print_and_parse_after_every_pass(program: Program) -> None:
         for mine, theirs in zip(read.regions, plan.regions, strict=True):
             assert mine.slots == theirs.slots, f"{name}: plan/dump.py and plan/parse.py know all that a slot says"
     if runs(program) and not acts(plan):
-        inputs = inputs_of(program, graph)
+        inputs = inputs_of(program.function, program.cases[0], program.by, program.seed or 7)
         wanted, _ = WavesPlan(graph).run(inputs)
         found, _ = WavesPlan(graph, plan=read).run(inputs)
         for a, b in zip(found, wanted, strict=True):
@@ -67,7 +60,7 @@ def test_a_toy_engine_runs_plans(program: Program) -> None:
     plan = make_plan(graph, traits_of)
     if any(CATALOGUE[kernel.op].state is not None for kernel in plan.kernels):
         pytest.skip("it has no variables")
-    inputs = inputs_of(program, graph)
+    inputs = inputs_of(program.function, program.cases[0], program.by, program.seed or 7)
     wanted, _ = WavesPlan(graph).run(inputs)
     with np.errstate(all="ignore"):
         found = load_file(ROOT / "docs" / "toy_engine.py").Toy(plan).run(*inputs)

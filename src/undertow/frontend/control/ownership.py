@@ -162,9 +162,24 @@ class Ownership:
 
     def hand(self, value: Any, name: str) -> None:
         """A captured function reads this object, as it is now, whenever it is called."""
-        home = self._homes.get(id(value))
-        if home is not None:
-            home.handed_to = home.handed_to or name
+        stack, seen = [value], set[int]()
+        while stack:
+            item = stack.pop()
+            home = self._homes.get(id(item))
+            if id(item) in seen or (home is None and not isinstance(item, tuple)):
+                continue
+            seen.add(id(item))
+            if home is not None:
+                home.handed_to = home.handed_to or name
+            held = item if isinstance(item, tuple) else held_by(item)
+            stack.extend(() if held is None else held.values() if isinstance(held, dict) else held)
+
+    def reads(self, value: Any) -> None:
+        """A function reads this from an enclosing one; of containers it compares the contents at its next call."""
+        home, builder = self._homes.get(id(value)), self._ctx.open_builder
+        if home is not None and home.builder is not builder and builder.kind == "function":
+            if not isinstance(value, (list, dict)):
+                self.hand(value, builder.name)
 
     # -- changes -------------------------------------------------------------------------------------------
 

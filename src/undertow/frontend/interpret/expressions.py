@@ -121,6 +121,7 @@ class Expressions:
                 value = force(value, self.ctx)
                 if around is not env:
                     self.ctx.session.note_reading(around, name, value)
+                    self.owned.reads(value)
                 return value
         closure, session = around.closure, self.ctx.session
         if name in closure.cells:

@@ -50,17 +50,17 @@ def _are_booleans(operands: Sequence[Any]) -> bool:
 
 
 _OURS = {f"__{name}": row.public for row in CATALOGUE.values() for name in row.names("__")} | {"__pos__": "positive"}
-_NAMES = {
+NAMES = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
     ast.LShift: "lshift", ast.RShift: "rshift",
 }  # fmt: skip
 _UNARIES = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
-_COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-BINARY: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _NAMES.items()}
-INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in _NAMES.items()}
+COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+BINARY: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in NAMES.items()}
+INPLACE: dict[type, Callable[[Any, Any], Any]] = {op: getattr(operator, f"__i{n}__") for op, n in NAMES.items()}
 UNARY: dict[type, Callable[[Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _UNARIES.items()}
-COMPARE: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in _COMPARISONS.items()}
+COMPARE: dict[type, Callable[[Any, Any], Any]] = {op: _by_name(f"__{name}__") for op, name in COMPARISONS.items()}
 
 
 def of_ufunc(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -13,17 +13,12 @@ import math
 from types import FunctionType
 from typing import Any
 
+from undertow.frontend.interpret.operators import COMPARISONS, NAMES
 from undertow.frontend.interpret.purity import is_generated
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.tracebacks import is_library_file
 
-_BINARY = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-    ast.LShift: "lshift", ast.RShift: "rshift",
-}  # fmt: skip
 _REFLECTED = {ast.Lt: "gt", ast.LtE: "ge", ast.Gt: "lt", ast.GtE: "le", ast.Eq: "eq", ast.NotEq: "ne"}
-_COMPARE = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 UNARY = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}
 # Built-in functions, and the special method of their first argument that does the work.
 _BUILT_IN: dict[Any, str] = {
@@ -78,5 +73,5 @@ def behind(function: Any, value: Any) -> FunctionType | None:
 def of_operator(op: ast.operator | ast.cmpop) -> tuple[str, str]:
     """The special methods behind an operator: of its left operand, and of its right one."""
     if isinstance(op, ast.operator):
-        return f"__{_BINARY[type(op)]}__", f"__r{_BINARY[type(op)]}__"
-    return f"__{_COMPARE[type(op)]}__", f"__{_REFLECTED[type(op)]}__"
+        return f"__{NAMES[type(op)]}__", f"__r{NAMES[type(op)]}__"
+    return f"__{COMPARISONS[type(op)]}__", f"__{_REFLECTED[type(op)]}__"

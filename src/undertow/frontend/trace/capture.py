@@ -32,7 +32,7 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.returned import refuse_unreturnable
+from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
@@ -332,6 +332,7 @@ class CaptureSession(Scope):
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)
         refuse_unreturnable(leaves, structure)
+        refuse_other_kinds(value)
         if not self._open or function is next(iter(self._open.values())):
             self.interpreter.owned.refuse_shared(structure)
         ports: list[Port] = []

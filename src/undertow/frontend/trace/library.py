@@ -53,6 +53,7 @@ class Captured:
     has_effect: bool = False  # does it print, assert or assign?
     most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
     guards: Guards | None = None  # what it reads outside; its hidden arguments come after the leaves
+    first: list[Any] = field(default_factory=list)  # what these were at capture; emptied by who runs it first
 
 
 def capture_main(
@@ -97,7 +98,7 @@ def _attempt(
             raise raised_by_python(fault, ctx.span) from None
     if builder.effect is not None:
         ports.append(builder.use(builder.effect))
-    guards, hidden = places.finish(builder.used(ports))
+    guards, hidden, first = places.finish(builder.used(ports))
     seed = [] if builder.key is None else [builder.key.node]
     builder.params = [*builder.params[: len(leaves)], *hidden, *seed]
     library = library_of(builder.finish(ports, dropped=frozenset(places.params.difference(hidden))), session.graphs)
@@ -107,7 +108,7 @@ def _attempt(
     needs_seed = builder.key is not None
     return Captured(
         library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
-        has_effect=builder.effect is not None, guards=guards,
+        has_effect=builder.effect is not None, guards=guards, first=first,
     )  # fmt: skip
 
 

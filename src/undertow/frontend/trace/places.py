@@ -52,12 +52,17 @@ class Paths:
         self.static: frozenset[int] = frozenset()  # hidden arguments whose value a capture needed
         self.level = 0  # of the last capture that succeeded: see `MainGraph`
         self._changes: dict[int, int] = {}
+        self._dicts: dict[type, Any] = {}
 
     def number(self, source: int, root: Any, read: Read, key: Any) -> int:
         """The number of a place: that of the object, or -1 and a root, and how it is read."""
         if source < 0:
             self._roots[id(root)] = root
         return self._numbers.setdefault((source, read, key, id(root) if source < 0 else 0), len(self._numbers))
+
+    def dict_of(self, kind: type) -> Any:
+        """What a class itself defines: always the same object."""
+        return self._dicts.setdefault(kind, vars(kind))
 
     def note_change(self, path: int) -> None:
         """A call found another value at this place than a program was captured with."""
@@ -115,8 +120,8 @@ class Places:
         self._values: dict[int, Any] = {}  # path -> what the program got
         # Objects, containers and arrays: id -> (the original, what the program got, its place).
         self._known: dict[int, tuple[Any, Any, Place]] = {}
-        self._copies: dict[int, Any] = {}  # id -> a container of the program's that stands for one outside
         self._hidden: dict[Port, tuple[Place, Any]] = {}  # the value at capture
+        self._code: dict[int, Any] = {}  # functions of the user's that run as they are
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -166,6 +171,9 @@ class Places:
 
     def hold_code(self, function: Any) -> None:
         """Code of the user's runs as it is: what it reads by name must not change."""
+        if id(function) in self._code:
+            return
+        self._code[id(function)] = function
         waiting = [function]
         seen = {id(function)}
         while waiting:
@@ -211,8 +219,6 @@ class Places:
 
     def _remember(self, original: Any, taken: Any, place: Place) -> None:
         self._known[id(original)] = (original, taken, place)
-        if isinstance(taken, (list, dict, set, deque)) or dataclasses.is_dataclass(taken):
-            self._copies[id(taken)] = taken
 
     def _take_one(self, place: Place, value: Any, open_containers: list[_Container]) -> Any:
         if id(value) in self._known:
@@ -343,7 +349,7 @@ class Places:
                 return getattr(value, name)
             get = getattr(type(found), "__get__", None)
             if get is not None and is_user_code(get):
-                self.take(None, vars(owner), Read.ITEM, name, found, name)
+                self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
                 return Getter(get, (found, value, kind))
         is_data = is_own or hasattr(type(found), "__get__")  # slots, fields of namedtuples
         if place is None:
@@ -361,12 +367,12 @@ class Places:
         return self._guard_class(kind, name)
 
     def _guard_class(self, kind: type, name: str) -> Any:
-        for owner in kind.__mro__:
-            found = vars(owner).get(name)
-            if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
-                # Each look-up binds it anew: what must stay is what the class holds.
-                self.take(None, vars(owner), Read.ITEM, name, found, name)
-                return getattr(kind, name)
+        owner = next((base for base in kind.__mro__ if name in vars(base)), kind)
+        found = vars(owner).get(name)
+        if isinstance(found, classmethod) and hasattr(found.__func__, "__undertow_definition__"):
+            # Bound anew each time that it is asked for.
+            self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
+            return getattr(kind, name)
         return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), f"{kind.__name__}.{name}")
 
     def _of_super(self, value: Any, name: str) -> Any:
@@ -407,10 +413,6 @@ class Places:
         return (
             known[2] if known is not None and known[1] is value and known[2].check in (Check.KIND, Check.SAME) else None
         )
-
-    def is_outside(self, container: Any) -> bool:
-        """Does a container stand for one outside? Changes of it would be lost."""
-        return id(container) in self._copies
 
     def taken(self, value: Any) -> Any:
         """What the program got for an object or container outside that was taken before."""
@@ -491,20 +493,22 @@ class Places:
             place.check == Check.NUMBER if level == 1 else True for place, _ in self._hidden.values()
         )
 
-    def finish(self, used: set[int]) -> tuple[Guards | None, list[int]]:
-        """The guards, and the parameters of main that are hidden arguments: those of these numbers that are used."""
+    def finish(self, used: set[int]) -> tuple[Guards | None, list[int], list[Any]]:
+        """The guards; the parameters of main that are hidden arguments, of these numbers; and what they were."""
         if not self._places:
-            return None, []
+            return None, [], []
         rows: list[Row] = []
         params: list[int] = []
+        values: list[Any] = []
         for place in self._places:
             is_input = place.port is not None and place.port.node in used
             if is_input and place.port is not None:
                 params.append(place.port.node)
+                values.append(np.asarray(self._hidden[place.port][1])[()])
             rows.append(
                 (place.source, place.root, place.read, place.key, place.check, place.expected, place.path, is_input)
             )
-        return make_guards(rows), params
+        return make_guards(rows), params, values
 
     @property
     def params(self) -> set[int]:
@@ -622,7 +626,11 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
 
 
 def _rebound(method: Any, contents: list[Any]) -> Any:
-    return type(method)(method.__undertow_definition__, *contents, method.__undertow_programs__)
+    bound = object.__new__(type(method))
+    bound.__dict__.update(method.__dict__)
+    bound.__undertow_definition__, (bound.__undertow_bound__,) = method.__undertow_definition__, contents
+    bound.__undertow_programs__ = method.__undertow_programs__
+    return bound
 
 
 def _partial(contents: list[Any]) -> Any:

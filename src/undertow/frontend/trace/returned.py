@@ -15,7 +15,8 @@ from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.values.tree import Structure
+from undertow.frontend.values.traced import Traced
+from undertow.frontend.values.tree import Structure, children
 from undertow.types import DTYPES
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
@@ -32,6 +33,23 @@ def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
     for token in structure:
         if token[0] == "static":
             _refuse(token[1].value)
+
+
+def refuse_other_kinds(value: Any) -> None:
+    """Raise an error for a subclass of list or dict in a result: its caller would get a plain list or dict."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        held = None if isinstance(item, Traced) else children(item)
+        if held is None:
+            continue
+        stack.extend(held[1])
+        plain = next((kind for kind in (dict, list) if isinstance(item, kind)), None)
+        if plain is not None and type(item) is not plain:
+            raise CaptureError(
+                f"{brief_type(item)} cannot be returned: the caller would get a plain {plain.__name__}",
+                hint=f"return {plain.__name__}(x), and build it in the caller",
+            )
 
 
 def _refuse(value: Any) -> None:

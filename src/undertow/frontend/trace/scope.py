@@ -154,9 +154,6 @@ class Scope:
             return getattr(value, name)
         return self.places.attribute(value, name)
 
-    def is_outside(self, container: Any) -> bool:
-        return self.places is not None and self.places.is_outside(container)
-
     def taken(self, value: Any) -> Any:
         return value if self.places is None else self.places.taken(value)
 

@@ -69,9 +69,6 @@ class Session(Protocol):
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute, or a `Getter` of it (places.py); AttributeError if there is none."""
 
-    def is_outside(self, container: Any) -> bool:
-        """Does a list, dict, set or dataclass stand for one outside of the program?"""
-
     def taken(self, value: Any) -> Any:
         """What the program got for an object or container outside."""
 

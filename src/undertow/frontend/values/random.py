@@ -47,7 +47,9 @@ class Stream:
         self._numbers = itertools.count()
 
     def draw(self) -> int:
-        return folded(self.seed, next(self._numbers))
+        """The next seed; the first is the given one: the first run in a block is that of `f.run(x, seed=...)`."""
+        number = next(self._numbers)
+        return folded(self.seed, number) if number else self.seed
 
 
 STREAM: ContextVar[Stream | None] = ContextVar("undertow_stream", default=None)

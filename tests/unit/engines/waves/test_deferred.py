@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.graphs import inputs_of
 
 import undertow as ut
 from undertow.engines.contract import Options, Stats
@@ -147,10 +148,11 @@ def test_nothing_changes(make: Callable[[Any], Any], width: int):
 
 def test_maps_have_an_entry_for_each_lane():
     """Held lanes below different entries run together, and each reads and collects its own."""
-    graph = graph_of(ut.grad(lambda ws, n: ut.sum(ut.map(lambda w: loss({"table": TABLE, "w": w}, n), ws))), WS, 20)
-    expected, before = plan_of(graph, False)[0].run([WS, 20])
+    function = ut.grad(lambda ws, n: ut.sum(ut.map(lambda w: loss({"table": TABLE, "w": w}, n), ws)))
+    graph, inputs = graph_of(function, WS, 20), inputs_of(function, [WS, 20])
+    expected, before = plan_of(graph, False)[0].run(inputs)
     plan, counting = plan_of(graph)
-    results, stats = plan.run([WS, 20])
+    results, stats = plan.run(inputs)
     np.testing.assert_allclose(results[0], expected[0], rtol=1e-12)
     assert counters(stats) == counters(before)
     assert counting.counted.joint_runs > 0

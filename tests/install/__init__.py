@@ -1,0 +1,1 @@
+"""Tries wheels and the sdist as a new user would: `make wheel-test`."""
