@@ -44,7 +44,7 @@ def test_nothing_is_in_neither_column(name: str, request: pytest.FixtureRequest)
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "waves"])
 def test_engines_agree(engine: str) -> None:
     """On a sample: what operators do on each engine is tested elsewhere."""
-    cases = spread(list(syntax.cases()), 120)
+    cases = spread(cases_of("syntax"), 120)
     verdicts = judge_all(cases, engine)
     assert not [f"{c.source}-> {v}" for c, v in zip(cases, verdicts, strict=True) if v.status == "wrong"]
 
