@@ -60,6 +60,23 @@ def ten(arrays):
     return {name: array + 1 for name, array in arrays.items()}
 
 
+class Model:
+    """An object whose ten attributes are read at each call: half of them hidden arguments, half of them guards."""
+
+    def __init__(self) -> None:
+        self.a, self.b, self.c, self.d, self.e = 1.0, 2.0, 3.0, 4.0, 5.0
+        self.p, self.q, self.r, self.s, self.t = 1, 2, 3, 4, 5
+
+    @ut.function
+    def method(self, x):
+        return x + self.a * self.p + self.b * self.q + self.c * self.r + self.d * self.s + self.e * self.t
+
+
+@ut.function
+def no_object(x, a, b, c, d, e):
+    return x + a * 1 + b * 2 + c * 3 + d * 4 + e * 5
+
+
 def python(x: int) -> int:
     return x
 
@@ -101,6 +118,8 @@ CALLS = {
     "null(np.int64(3))": (null, (np.int64(3),)),
     "three(1, 2.5, True)": (three, (1, 2.5, True)),
     "fac(10)": (fac, (10,)),
+    "model.method(1.0), of ten attributes": (Model().method, (1.0,)),
+    "no_object(1.0, five floats)": (no_object, (1.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
     "vector(f32[100])": (vector, (ONES,)),
     "layer({W, b}, f32[100])": (layer, (PARAMS, ONES)),
     "ten({ten of f32[10]})": (ten, ({f"a{n}": np.ones(10, np.float32) for n in range(10)},)),

@@ -28,7 +28,7 @@ from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import RunOptions, run_options
 from undertow.errors import UndertowError, brief
-from undertow.frontend.values.random import STREAM, Repeated, Stream, folded
+from undertow.frontend.values.random import STREAM, Stream, folded
 from undertow.tracebacks import boundary
 
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
@@ -197,11 +197,14 @@ def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def same_draws() -> Iterator[None]:
-    """All runs inside draw the same random numbers: of the current seed, or of 0."""
-    with _changed_inside({"seed": settings().limits.seed or 0}):
-        use(replace(settings(), stream=Repeated(settings().limits.seed or 0)))
+def repeating(seed: int) -> Iterator[None]:
+    """Draw the same random numbers in every run inside."""
+    before = _SETTINGS.get()
+    try:
+        _SETTINGS.set(settings().with_(seed=seed))
         yield
+    finally:
+        _SETTINGS.set(before)
 
 
 # What `help` and editors show: every option with its default, but for that of `memory`, which is the machine's.

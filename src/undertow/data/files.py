@@ -102,11 +102,11 @@ def parse_jsonl(text: str, **options: Any) -> Forest:
         try:
             trees.append(json.loads(line, object_pairs_hook=_once))
             from_nested(trees[-1:])
-        except (ValueError, RecursionError) as fault:
-            problems[number] = f"this is not JSON ({fault})" if isinstance(fault, ValueError) else "it is too deep"
         except DataError as fault:
             what = fault.what.replace(" in tree 0", "").replace(" of tree 0", "")
             problems[number] = f"{what} ({fault.hint})" if fault.hint else what
+        except (ValueError, RecursionError) as fault:
+            problems[number] = f"this is not JSON ({fault})" if isinstance(fault, ValueError) else "it is too deep"
     refuse(problems, text, "each should be a tree")
     return from_nested(trees, **options)
 
@@ -160,6 +160,8 @@ def load(path: str | os.PathLike[str]) -> Forest:
             if known is not None and numbers.max(initial=-1) >= len(known):
                 raise ValueError(f"{numbers.max()} is out of range: it has names for {len(known)}")
         return forest
+    except DataError:
+        raise
     except (ValueError, KeyError, SystemError) as fault:  # the last one for characters beyond those that there are
         raise _no_forest(path, str(fault)) from None
 

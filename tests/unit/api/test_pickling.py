@@ -128,7 +128,7 @@ def test_errors(program: Any) -> None:
     with pytest.raises(ut.Fault) as caught:
         program.fails(0)
     again = pickle.loads(pickle.dumps(caught.value))
-    assert isinstance(again, ut.Fault) and str(again) == str(caught.value)
+    assert type(again) is type(caught.value) and str(again) == str(caught.value)
     for kind in (ut.CaptureError, ut.TypeMismatch, ut.RecursionLimit, ut.Timeout, ut.DataError):
         assert str(pickle.loads(pickle.dumps(kind("what", hint="how")))) == "what\n\nhint: how"
 

@@ -236,10 +236,10 @@ def test_seeds():
     draw = tf.random_uniform([4], 2, 3)
     with tf.Session() as session:
         with ut.options(seed=1):
-            a, c = session.run(draw), session.run(draw)
+            a, b = session.run(draw), session.run(draw)
         with ut.options(seed=1):
-            b = session.run(draw)
-    assert a.tolist() == b.tolist() != c.tolist()
+            c, d = session.run(draw), session.run(draw)
+    assert a.tolist() == c.tolist() != b.tolist() == d.tolist()
     assert (a >= 2).all() and (a < 3).all()
 
 

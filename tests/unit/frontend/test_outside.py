@@ -979,20 +979,6 @@ def test_gradients_of_arrays_outside_see_their_contents() -> None:
 # -- clear, save -------------------------------------------------------------------------------------------
 
 
-def test_what_is_new_each_time_is_captured_each_time() -> None:
-    class Dynamic:
-        def __getattr__(self, name: str) -> Any:
-            if name != "drawn":
-                raise AttributeError(name)
-            return object()
-
-    @ut.function
-    def f(a, x):
-        return x * 2.0 if a.drawn is not None else x
-
-    assert [f(Dynamic(), 3.0) for _ in range(3)] == [6.0] * 3
-
-
 def test_clear_forgets_captures() -> None:
     @ut.function
     def f(x):

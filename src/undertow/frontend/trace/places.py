@@ -52,12 +52,17 @@ class Paths:
         self.static: frozenset[int] = frozenset()  # hidden arguments whose value a capture needed
         self.level = 0  # of the last capture that succeeded: see `MainGraph`
         self._changes: dict[int, int] = {}
+        self._dicts: dict[type, Any] = {}
 
     def number(self, source: int, root: Any, read: Read, key: Any) -> int:
         """The number of a place: that of the object, or -1 and a root, and how it is read."""
         if source < 0:
             self._roots[id(root)] = root
         return self._numbers.setdefault((source, read, key, id(root) if source < 0 else 0), len(self._numbers))
+
+    def dict_of(self, kind: type) -> Any:
+        """What a class itself defines: always the same object."""
+        return self._dicts.setdefault(kind, vars(kind))
 
     def note_change(self, path: int) -> None:
         """A call found another value at this place than a program was captured with."""
@@ -344,7 +349,7 @@ class Places:
                 return getattr(value, name)
             get = getattr(type(found), "__get__", None)
             if get is not None and is_user_code(get):
-                self.take(None, vars(owner), Read.ITEM, name, found, name)
+                self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
                 return Getter(get, (found, value, kind))
         is_data = is_own or hasattr(type(found), "__get__")  # slots, fields of namedtuples
         if place is None:
@@ -362,12 +367,12 @@ class Places:
         return self._guard_class(kind, name)
 
     def _guard_class(self, kind: type, name: str) -> Any:
-        for owner in kind.__mro__:
-            found = vars(owner).get(name)
-            if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
-                # Each look-up binds it anew: what must stay is what the class holds.
-                self.take(None, vars(owner), Read.ITEM, name, found, name)
-                return getattr(kind, name)
+        owner = next((base for base in kind.__mro__ if name in vars(base)), kind)
+        found = vars(owner).get(name)
+        if isinstance(found, classmethod) and hasattr(found.__func__, "__undertow_definition__"):
+            # Bound anew each time that it is asked for.
+            self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
+            return getattr(kind, name)
         return self.take(None, kind, Read.ATTRIBUTE, name, getattr(kind, name), f"{kind.__name__}.{name}")
 
     def _of_super(self, value: Any, name: str) -> Any:
@@ -623,7 +628,8 @@ def _filled(shell: Any, contents: list[Any]) -> Any:
 def _rebound(method: Any, contents: list[Any]) -> Any:
     bound = object.__new__(type(method))
     bound.__dict__.update(method.__dict__)
-    (bound.__undertow_bound__,) = contents
+    bound.__undertow_definition__, (bound.__undertow_bound__,) = method.__undertow_definition__, contents
+    bound.__undertow_programs__ = method.__undertow_programs__
     return bound
 
 

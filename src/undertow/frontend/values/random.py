@@ -47,14 +47,9 @@ class Stream:
         self._numbers = itertools.count()
 
     def draw(self) -> int:
-        return folded(self.seed, next(self._numbers))
-
-
-class Repeated(Stream):
-    """The same seed again and again, for runs that are compared."""
-
-    def draw(self) -> int:
-        return self.seed
+        """The next seed; the first is the given one: the first run in a block is that of `f.run(x, seed=...)`."""
+        number = next(self._numbers)
+        return folded(self.seed, number) if number else self.seed
 
 
 STREAM: ContextVar[Stream | None] = ContextVar("undertow_stream", default=None)
