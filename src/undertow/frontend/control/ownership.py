@@ -177,9 +177,9 @@ class Ownership:
     def reads(self, value: Any) -> None:
         """A function reads this from an enclosing one; of containers it compares the contents at its next call."""
         home, builder = self._homes.get(id(value)), self._ctx.open_builder
-        if home is not None and home.builder is not builder and builder.kind == "function":
-            if not isinstance(value, (list, dict)):
-                self.hand(value, builder.name)
+        is_inside = home is not None and home.builder is not builder and builder.kind == "function"
+        if is_inside and not isinstance(value, (list, dict)):
+            self.hand(value, builder.name)
 
     # -- changes -------------------------------------------------------------------------------------------
 

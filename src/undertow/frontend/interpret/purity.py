@@ -154,7 +154,7 @@ def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
             what = f"np.{ufunc.__name__}.at"
     module, name = place_of(function)
     if kwargs.get("out") is not None and module.partition(".")[0] in ("numpy", "undertow"):
-        what = f"{name}() with out="
+        what = f"{'np' if module.startswith('numpy') else 'ut'}.{name} with out="
     elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
         what = f"np.{name}"
     if what:
