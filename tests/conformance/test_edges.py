@@ -78,7 +78,7 @@ def main({operands}):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
+@pytest.mark.parametrize("name", sorted(n for n in ELEMENTWISE if n == "cast" or hasattr(ut, CATALOGUE[n].public)))
 def test_elements(name: str) -> None:
     row = CATALOGUE[name]
     for dtype in sorted({type_of(np.asarray(values[-1])).dtype.name for values, _ in EXAMPLES[name]}):

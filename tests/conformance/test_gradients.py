@@ -19,6 +19,7 @@ from undertow.frontend.values.traced import is_traced
 # Programs whose derivative is not what differences say, at the arguments that they have.
 ROUGH = {
     "bisect": "it halves an interval until that is small: piecewise linear, with many pieces",
+    "arrays_in_place": "it changes its argument, which only the outermost call may",
     "encode_f32": "computed in f32: differences are too coarse",
     "constant_part": "ut.stop_gradient says that the derivative is another one",
 }

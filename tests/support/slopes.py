@@ -14,6 +14,7 @@ from tests.support.smooth_programs import arguments, smooth_program
 
 import undertow as ut
 from undertow.frontend.values import tree
+from undertow.frontend.values.traced import is_traced
 
 ROUGH_INPUTS = ((2, 3, 0.53, True, 1.31, 2), (3, -1, -0.37, False, 0.71, 1))
 SCHEDULES = ({"scheduler": "lifo"}, {"scheduler": "random", "schedule_seed": 3})
@@ -82,7 +83,7 @@ def _summed_slopes(value: ut.Function, places: tuple[int, ...]) -> ut.Function:
     @ut.function
     def total(*args):
         found = 0.0
-        for number, leaf in enumerate(tree.flatten(first(*args), lambda x: hasattr(x, "dtype"))[0]):
+        for number, leaf in enumerate(tree.flatten(first(*args), is_traced)[0]):
             found = found + ut.sum(leaf) * (number + 1.0)
         return found
 

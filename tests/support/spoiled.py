@@ -193,7 +193,7 @@ def run_plan(program: Program, rows: npt.NDArray[np.int64], chance: random.Rando
     def run(host: Host) -> object:
         width, frames = chance.choice((1, 3, 4096)), chance.choice((50, 2000))
         is_finite, goes_deep, threads = chance.random() < 0.2, chance.random() < 0.4, chance.choice((1, 1, 2))
-        limits = (frames, 60, 1 << 22, 0.05, is_finite)
+        limits = (frames, 60, 1 << 22, 0.05, is_finite, False)
         return plan.run(program.inputs, host.apply, [], width, *limits, goes_deep, threads)
 
     try:
@@ -207,7 +207,7 @@ def run_templates(program: Program, rows: npt.NDArray[np.int64], chance: random.
     """The same on expand."""
 
     def run(host: Host) -> object:
-        limits = (chance.choice((50, 2000)), 60, 1 << 22, 0.05, chance.random() < 0.2)
+        limits = (chance.choice((50, 2000)), 60, 1 << 22, 0.05, chance.random() < 0.2, False)
         return plan.run(program.inputs, host.apply, [], *limits)
 
     try:

@@ -48,7 +48,7 @@ class Host {
 /// forgotten a base case, and is told so before the frames take much of the machine's memory.
 constexpr int64_t kUnaskedDepth = 2'000'000;
 constexpr int64_t kUnaskedDepthOfLargeFrames = 20'000;
-constexpr int64_t kUnaskedBytes = int64_t{1} << 28;
+constexpr int64_t kUnaskedBytes = int64_t{3} << 28;
 
 struct RunOptions {
   int64_t width = 4096;  ///< lanes of a wave, at most

@@ -177,7 +177,7 @@ inline Copy* Run::open(const Template& made_of, Copy* parent, const Entering* ro
     if (made_of.is_function) {
       ++stats_.activations;
       if (copy->depth > stats_.max_depth) {
-        options_.check_depth(copy->depth, pool_.live(), 2 * kUnaskedBytes);  // its pool holds the frames too
+        options_.check_depth(copy->depth, pool_.live());
         stats_.max_depth = copy->depth;
         stats_.deepest.clear();
         deepest_ = copy;

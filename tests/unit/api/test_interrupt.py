@@ -155,7 +155,7 @@ def test_while_a_deep_source_is_parsed(tmp_path: Path) -> None:
     """The parser needs a larger stack and recursion limit for a while: they are put back."""
     script = """
         import linecache
-        from undertow.frontend.syntax import source
+        from undertow.frontend.syntax import match, parse
 
         depth = 2500
         lines = ["def deep(n: ut.i64) -> ut.i64:\\n", f"    return {'-' * depth}n\\n"]
@@ -171,7 +171,10 @@ def test_while_a_deep_source_is_parsed(tmp_path: Path) -> None:
 
         def renew():
             global deep_
-            source._module.cache_clear()
+            for module in (match, parse):
+                for cached in vars(module).values():
+                    if hasattr(cached, "cache_clear"):
+                        cached.cache_clear()
             deep_ = ut.function(space["deep"])
 
         stopped, places = rounds(12, by_alarm, work=lambda: deep_(7), renew=renew)
@@ -190,7 +193,7 @@ def test_an_endless_run_can_be_stopped(tmp_path: Path) -> None:
             for delay in (0.01, 0.05, 0.1):
                 cancel = by_alarm(delay)
                 try:
-                    endless(-1)
+                    endless.run(-1, max_depth=None)
                     raise SystemExit("it ended")
                 except KeyboardInterrupt:
                     cancel()

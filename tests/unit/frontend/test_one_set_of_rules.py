@@ -126,6 +126,8 @@ def outcomes(operator: Two, a: Any, b: Any) -> list[Any]:
 @pytest.mark.parametrize("name", OPERATORS)
 def test_scalars(name: str) -> None:
     for (first, second), (m, n) in itertools.product(itertools.product(DTYPES, repeat=2), ((-7, 2), (16777217, 0))):
+        if "bool" in (first, second) and (first == second or name in ("negative", "invert")):
+            continue  # Python's operators on single booleans give integers, NumPy's functions give booleans
         a, b = DTYPES[first](m), DTYPES[second](n)
         wanted: Any = None
         for operator in OPERATORS[name]:
