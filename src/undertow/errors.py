@@ -13,7 +13,7 @@ import linecache
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -125,6 +125,29 @@ class Calls(Sequence[Call]):
         return (end - at) // period
 
 
+_E = TypeVar("_E", bound="_OfKind")
+
+
+class _OfKind(Exception):
+    """An error that is of a class of Python's too, if it has a `kind`, so that Python's `except` catches it."""
+
+    what: str
+    _kind: type[Exception] | None
+
+    def __new__(cls: type[_E], *args: Any, kind: type[Exception] | None = None, **_: Any) -> _E:
+        made = cls if kind is None else _class_of_kind(cls, kind)
+        base: Any = made
+        while base.__module__ != "builtins":  # the class of Python's that decides what instances look like in memory
+            base = base.__base__
+        instance: _E = base.__new__(made, *args[:1])
+        instance._kind = kind
+        return instance
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        base = next(kind for kind in type(self).__mro__ if kind in _PICKLED)
+        return _unpickled, (base, self.what, self._kind), self.__dict__
+
+
 class UndertowError(Exception):
     """The base of all errors that Undertow raises. `span` is the user's line, `hint` says what to do next.
 
@@ -168,12 +191,23 @@ class UnknownName(UndertowError, AttributeError):
     """A module of Undertow has no such name."""
 
 
-class CaptureError(UndertowError):
-    """A Python function cannot become a graph."""
+class CaptureError(_OfKind, UndertowError):
+    """A Python function cannot become a graph.
+
+    If that is because Python raised an exception during capture, it is of that class too.
+
+    >>> isinstance(CaptureError("Python raised KeyError", kind=KeyError), KeyError)
+    True
+    """
+
+    def __init__(
+        self, what: str, span: Span | None = None, hint: str = "", *, kind: type[Exception] | None = None
+    ) -> None:
+        UndertowError.__init__(self, what, span, hint)
 
 
-class TypeMismatch(UndertowError, TypeError):
-    """A dtype, shape or structure is not what it must be."""
+class TypeMismatch(UndertowError, TypeError, ValueError):
+    """A dtype, shape or structure is not what it must be. For shapes NumPy raises a ValueError, so it is both."""
 
 
 class GraphError(UndertowError):
@@ -214,7 +248,7 @@ class RunError(UndertowError):
         return [span for span in super()._callers() if last is None or span.place != last.place]
 
 
-class Fault(RunError):
+class Fault(_OfKind, RunError):
     """An operator cannot handle its operands' values: division by zero, an index out of range, a failed assert.
 
     With a `kind` it is of that class too, so that Python's `except ZeroDivisionError` catches it.
@@ -223,44 +257,32 @@ class Fault(RunError):
     True
     """
 
-    def __new__(cls, *args: Any, kind: type[Exception] | None = None, **_: Any) -> Fault:
-        made = cls if kind is None else _fault_class(cls, kind)
-        base: Any = made
-        while base.__module__ != "builtins":  # the class of Python's that decides what instances look like in memory
-            base = base.__base__
-        instance: Fault = base.__new__(made, *args[:1])
-        return instance
-
     def __init__(
         self, what: str, span: Span | None = None, hint: str = "", calls: Sequence[Call] = (),
         *, kind: type[Exception] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(what, span, hint, calls)
-        self._kind = kind
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        base = Raised if isinstance(self, Raised) else Fault
-        return _unpickled, (base, self.what, self._kind), self.__dict__
+        RunError.__init__(self, what, span, hint, calls)
 
 
 class Raised(Fault):
     """A `raise` of the program's own, under a condition that was known only at run time. It is of the class raised."""
 
 
-_FAULT_CLASSES: dict[tuple[type[Fault], type[Exception]], type[Fault]] = {}
+_PICKLED = (Raised, Fault, CaptureError)
+_CLASSES: dict[tuple[type[_OfKind], type[Exception]], type[_OfKind]] = {}
 
 
-def _fault_class(base: type[Fault], kind: type[Exception]) -> type[Fault]:
-    """A fault that is also an exception of Python's; one that the program raises itself has that name, too."""
-    made = _FAULT_CLASSES.get((base, kind))
+def _class_of_kind(base: type[_OfKind], kind: type[Exception]) -> type[_OfKind]:
+    """A class that is also an exception of Python's; a fault that the program raises itself has that name, too."""
+    made = _CLASSES.get((base, kind))
     if made is None:
         name = kind.__name__ if base is Raised else base.__name__
         fresh = type(name, (base, kind), {"__doc__": base.__doc__, "__module__": base.__module__})
-        made = _FAULT_CLASSES.setdefault((base, kind), fresh)
+        made = _CLASSES.setdefault((base, kind), fresh)
     return made
 
 
-def _unpickled(base: type[Fault], what: str, kind: type[Exception] | None) -> Fault:
+def _unpickled(base: type[_OfKind], what: str, kind: type[Exception] | None) -> _OfKind:
     return base(what, kind=kind)
 
 

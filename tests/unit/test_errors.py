@@ -153,3 +153,26 @@ class TestCalls:
         lines = fold_calls(calls)
         assert lines[1:] == ["  ... 4999999 more calls like the line above"]
         assert time.process_time() - began < 1
+
+
+class _Own(ValueError):
+    pass
+
+
+@ut.function
+def _checked(x: ut.f64, key: str) -> ut.f64:
+    if key == "own":
+        raise _Own("own")
+    assert key != "no", "not no"
+    return x * {"a": 2.0}[key]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"), [(("b",), KeyError), (("own",), _Own), (("no",), AssertionError), ((), TypeError)]
+)
+def test_what_python_raises_during_capture_is_caught_as_in_python(arguments: tuple[str], kind: type[Exception]) -> None:
+    with pytest.raises(kind) as caught:
+        _checked(1.0, *arguments)
+    assert isinstance(caught.value, ut.CaptureError) and type(caught.value).__name__ == "CaptureError"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(again, kind) and str(again) == str(caught.value)

@@ -108,6 +108,7 @@ class Statements(Interpreter):
             raise CaptureError(
                 f"assertion failed: {message or ast.unparse(node.test)}",
                 hint="it does not depend on traced values, so it is checked during capture",
+                kind=AssertionError,
             )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:

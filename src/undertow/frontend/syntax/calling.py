@@ -60,7 +60,9 @@ def refuse_wrong_arguments(
     plain = [p.replace(annotation=kinds.empty) for p in known.values()]
     shown = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
     short = name if name.startswith("ut.") else re.sub(r"[^(]*\.", "", name)  # also in `grad(make.f)`
-    raise CaptureError(f"`{name}` cannot be called like this: {problem}", span, hint=f"it takes {short}{shown}")
+    raise CaptureError(
+        f"`{name}` cannot be called like this: {problem}", span, f"it takes {short}{shown}", kind=TypeError
+    )
 
 
 def bind_arguments(

@@ -26,6 +26,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
+from undertow.ops.debug import ERRORS
 from undertow.tracebacks import callers_of, user_frames
 from undertow.types import Type
 
@@ -128,9 +129,19 @@ def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
         lines[0] if lines else None,
         hint="the line runs as plain Python during capture",
+        kind=_caught_as(type(fault)),
     )
     error.callers = [*lines[1:], *callers_of(fault)]
     return error
+
+
+def _caught_as(kind: type[BaseException]) -> type[Exception] | None:
+    """The class whose `except` catches the error: the user's own one, unless making an instance is up to its code."""
+    for number, base in enumerate(kind.__mro__):
+        if ERRORS.get(base.__name__) is base:
+            is_plain = not any({"__init__", "__new__", "__str__"} & vars(c).keys() for c in kind.__mro__[:number])
+            return kind if is_plain and issubclass(kind, Exception) else ERRORS[base.__name__]
+    return None
 
 
 def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Library:
