@@ -167,7 +167,9 @@ class Function(_Function, Generic[_P, _R]):
     @overload
     def run(self, *args: Any, stats: builtins.bool, **options: Unpack[RunOptions]) -> Any: ...
     @overload  # type: ignore[override]
-    def map(self, *args: Any, in_axes: Any = None, stats: Literal[False] = False, **options: Unpack[RunOptions]) -> NDArray[Any]: ...
+    def map(
+        self, *args: Any, in_axes: Any = None, stats: Literal[False] = False, **options: Unpack[RunOptions]
+    ) -> NDArray[Any]: ...
     @overload
     def map(
         self, *args: Any, in_axes: Any = None, stats: Literal[True], **options: Unpack[RunOptions]
