@@ -18,6 +18,7 @@ from tests.support.kernels import ELEMENTWISE
 from tests.support.op_examples import ALL, EXAMPLES, FLOATS
 from tests.support.written import function_of
 
+import undertow as ut
 from undertow.engines.contract import Plan
 from undertow.engines.demand import Demand
 from undertow.engines.expand import ExpandPlan
