@@ -31,7 +31,7 @@ from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, R
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
-from undertow.ops.op import CATALOGUE
+from undertow.ops.effects import is_pure
 from undertow.tracebacks import is_library_file
 from undertow.types import DTYPES, Type, dtype_of, f64, i64
 
@@ -479,7 +479,7 @@ class Places:
                 before = [outer for outer, inner in builder.lifted.items() if inner == port]
                 if not before:
                     return None
-            elif node.op in ("switch", "merge", "identity") or _is_pure(node.op):
+            elif node.op in ("switch", "merge", "identity") or is_pure(node.op):
                 before = [(builder, operand) for operand in node.inputs if isinstance(operand, Port)]
             else:
                 return None
@@ -533,11 +533,6 @@ def _may_hold_floats(value: Any) -> bool:
     if isinstance(value, Traced):
         return value.dtype.kind == "float"
     return isinstance(value, (list, tuple, dict)) or not (isinstance(value, _PLAIN) or callable(value))
-
-
-def _is_pure(op: str) -> bool:
-    row = CATALOGUE.get(op)
-    return row is not None and row.state is None and not row.effect
 
 
 def _is_object(value: Any) -> bool:
