@@ -35,7 +35,7 @@ library 1 main=main
 <BLANKLINE>
 main main(n: i64) -> (r)
   c: bool = less n, 3:i64
-  r: i64  = call c, n, n callee="ite~2"
+  r: i64  = call c, n, n callee="ite~2" late=1
 <BLANKLINE>
 function ite~2(c: bool, a: i64, n: i64) -> (r)
   branch if1 c
@@ -137,7 +137,7 @@ class _Pass:
                     node,
                     inputs=(*kept, *part.free),
                     types=tuple(node.types[index] for index in call.results),
-                    attrs=node.attrs | {"callee": callees[number]},
+                    attrs=node.attrs | {"callee": callees[number]} | _late(len(call.arguments)),
                 )
                 copy.add(number, node, call.results)
             elif number not in moved:
@@ -173,6 +173,10 @@ class _Pass:
             at = at.host
         if generations >= _GENERATIONS and part.call.arguments:
             raise _Growing({(descent.base, index) for index in part.call.arguments})
+
+
+def _late(arguments: int) -> dict[str, int]:
+    return {"late": arguments} if arguments else {}
 
 
 class _Part:
