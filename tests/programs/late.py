@@ -220,9 +220,7 @@ PROGRAMS = [
     program(tak_by_choice, (8, 4, 2), tags="recursive", stated=[3]),
     program(power_by_choice, (2.0, 5), (0.5, 0), tags="recursive", stated=[np.float64(32.0), np.float64(1.0)]),
     program(squares_by_choice, (np.arange(4.0), 0), tags="recursive arrays", stated=[np.float64(14.0)]),
-    program(
-        cell_by_choice, (np.zeros(3), 0), (np.full(3, -2.0), 1), tags="recursive arrays", stated=[np.zeros(3)] * 2
-    ),
+    program(cell_by_choice, (np.zeros(3), 0), (np.full(3, -2.0), 1), tags="recursive arrays", stated=[np.zeros(3)] * 2),
     program(mapped_choices, (np.arange(6),), tags="recursive map", stated=[6 + 24 + 120 - 6]),
     program(factorial_by_choice, ([1, 2, 5, 6],), by="map", name="factorials", stated=[np.array([1, 2, 120, 720])]),
     program(choices_in_a_loop, (5,), tags="recursive loop", stated=[1 + 1 + 2 + 6 + 24]),

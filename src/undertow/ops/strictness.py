@@ -47,6 +47,7 @@ from undertow.ir.walk import (
     grouped,
     link_of,
     port_regions,
+    ports_of,
     reachable,
     target_of,
 )
@@ -251,8 +252,13 @@ class Uses:
         self.branches = graph.branches()
         self.decided = grouped((pred.node, side) for (pred, _), sides in self.branches.items() for side in sides)
         self.pivots = _pivots(graph)
+        listed = [port for phase in graph.phases for port in phase.results]
+        self._listed = {*listed, *graph.shared}
+        self.fixed = {port.node for port in self._listed}  # results of the graph
+        self.live = self._live()
         self.of: list[list[tuple[int, int]]] = [[] for _ in graph.nodes]  # (user, operand; -1: a control edge)
-        for number, node in enumerate(graph.nodes):
+        for number in self.live:
+            node = graph.nodes[number]
             for position, operand in enumerate(node.inputs):
                 if isinstance(operand, Port):
                     self.of[operand.node].append((number, position))
@@ -260,10 +266,20 @@ class Uses:
                 self.of[port.node].append((number, -1))
         links = [link_of(node) for node in graph.nodes if node.op in LINKED]
         self.linked = frozenset(links)
-        listed = [port for phase in graph.phases for port in phase.results]
-        self.fixed = {port.node for port in (*listed, *graph.shared)}  # results of the graph
-        self._listed = {*listed, *graph.shared}
-        self.standing = grouped((node.region, number) for number, node in enumerate(graph.nodes))
+        self.standing = grouped((graph.nodes[number].region, number) for number in self.live)
+
+    def _live(self) -> list[int]:
+        """The nodes that something uses, or that are more than pure operators."""
+        live = set(self.fixed)
+        for number in reversed(range(len(self.graph.nodes))):  # users come first
+            node = self.graph.nodes[number]
+            if number in live or not (node.op in ("switch", "merge") or is_pure(node.op)):
+                live.add(number)
+                live.update(port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port))
+                live.update(
+                    pred.node for region in self.path(node.region, 0) if (pred := self.graph.regions[region].pred)
+                )
+        return sorted(live)
 
     def results(self, number: int) -> tuple[int, ...]:
         """The outputs of a node that anything uses."""
@@ -356,8 +372,8 @@ class Cone:
         graph, node = self.graph, self.graph.nodes[number]
         if node.op == "gradient" and link_of(node) not in self.nodes:
             return False
-        for port in (*node.inputs, *node.controls):
-            is_outside = isinstance(port, Port) and port.node not in self.nodes and port not in self.uses.pivots
+        for port in ports_of((*node.inputs, *node.controls)):
+            is_outside = port.node not in self.nodes and port not in self.uses.pivots
             if is_outside and self.uses.home(port) != self.region:
                 return False
         inner = node.region

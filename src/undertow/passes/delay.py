@@ -52,13 +52,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from undertow.ir.budget import check
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Const, FunctionGraph, Library, Operand, Phase, Port
 from undertow.ir.implied import param_node
 from undertow.ir.names import Names, in_scope
-from undertow.ir.walk import components, entered_by, grouped, reachable
+from undertow.ir.walk import components, entered_by, grouped, origin, reachable
 from undertow.ops.strictness import LateCall, Strictness, Uses, live_nodes
 
 _GENERATIONS = 3  # of copies that hand on no less than they were given; then it would go on for ever
@@ -128,6 +129,7 @@ class _Pass:
         parts = {call.number: _Part(uses, call) for call in calls}
         callees = {number: self._copy_for(name, part) for number, part in parts.items()}
         moved = {number for call in calls for number in call.nodes}
+        live = set(uses.live)
         copy = Copy(host)
         for number, node in enumerate(host.nodes):
             if number in parts:
@@ -140,7 +142,7 @@ class _Pass:
                     attrs=node.attrs | {"callee": callees[number]} | _late(len(call.arguments)),
                 )
                 copy.add(number, node, call.results)
-            elif number not in moved:
+            elif number not in moved and number in live:
                 copy.add(number)
         self.graphs[name] = self.strictness.functions[name] = copy.freeze()
 
@@ -371,7 +373,7 @@ class _Body:
                 node = callee.nodes[number]
                 params.append(copy.add(number, replace(node, attrs=node.attrs | {"index": len(params)})))
         for port in part.free:
-            node = part.host.nodes[port.node]
+            node = part.host.nodes[cast(Port, origin(part.host, port)).node]
             type_ = part.host.type_of(port)
             param = self.draft.add(param_node(0, len(params), node.short_name, type_, node.span))
             self.values[port] = {0: Port(param)}
@@ -426,7 +428,7 @@ class _Body:
                 if not isinstance(port, Port) or port in inner.ports:
                     continue
                 if port in self.values:
-                    name = host.nodes[port.node].short_name
+                    name = host.nodes[cast(Port, origin(host, port)).node].short_name
                     inner.ports[port] = draft.bring(self.values[port], region, name)
                 else:
                     assert port in part.uses.pivots
