@@ -202,9 +202,10 @@ bool Guards::holds(const Row& row, PyObject* value, const std::vector<nb::object
         return false;
       Py_ssize_t position = 0, number = 0;
       PyObject *key = nullptr, *item = nullptr;
-      while (PyDict_Next(value, &position, &key, &item) != 0)
-        if (!are_equal(key, PyTuple_GetItem(row.code.ptr(), number++))) return false;
-      return true;
+      const Py_ssize_t count = PyTuple_Size(row.code.ptr());
+      while (PyDict_Next(value, &position, &key, &item) != 0)  // comparing may run code that adds more
+        if (number == count || !are_equal(key, PyTuple_GetItem(row.code.ptr(), number++))) return false;
+      return number == count;
     }
     case Check::Number: {
       if (reinterpret_cast<PyObject*>(Py_TYPE(value)) != expected) return false;
