@@ -315,9 +315,9 @@ def brief(value: object, longest: int = 60) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a __repr__ that fails must not hide what we have to say
-        if not hasattr(value, "__undertow_repr__"):
+        if not hasattr(type(value), "__undertow_repr__"):
             return plain
-        text = value.__undertow_repr__()
+        text = value.__undertow_repr__()  # type: ignore[attr-defined]
     if " at 0x" in text:
         return plain
     return text if len(text) <= longest else text[: longest - 3] + "..."

@@ -20,6 +20,7 @@ from undertow.frontend.values.tree import Structure, children
 from undertow.types import DTYPES
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
+_PLAIN = {"tuple": tuple, "list": list, "dict": dict}  # by the token of a container
 
 
 def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
@@ -36,7 +37,7 @@ def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
 
 
 def refuse_other_kinds(value: Any) -> None:
-    """Raise an error for a subclass of list or dict in a result: its caller would get a plain list or dict."""
+    """Raise an error for a container in a result that its caller would get as another one, or not whole."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -44,7 +45,12 @@ def refuse_other_kinds(value: Any) -> None:
         if held is None:
             continue
         stack.extend(held[1])
-        plain = next((kind for kind in (dict, list) if isinstance(item, kind)), None)
+        if held[0][0] == "subclass" and getattr(item, "__dict__", None):
+            raise CaptureError(
+                f"{brief_type(item)} with attributes cannot be returned: the caller would get its items alone",
+                hint="return the attributes beside it, or use a dataclass",
+            )
+        plain = _PLAIN.get(held[0][0])
         if plain is not None and type(item) is not plain:
             raise CaptureError(
                 f"{brief_type(item)} cannot be returned: the caller would get a plain {plain.__name__}",
