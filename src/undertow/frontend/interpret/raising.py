@@ -1,6 +1,6 @@
 """Exceptions at run time: `raise`, and what Python raises in a branch for values that are known at capture.
 
-`if n > 2: return items[5]` means an IndexError when `n > 2`, and nothing otherwise. So in a branch that the run chooses,
+`if n > 2: return items[5]` means an IndexError when `n > 2`, and nothing else. So in a branch that the run chooses,
 an index that is out of range, a missing key, a division by zero and a false `assert` are faults of the run. Other
 exceptions (a wrong name, a wrong type) are errors of the capture: the cause may be a traced value, and not the program.
 """
