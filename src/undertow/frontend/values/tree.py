@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import brief
+from undertow.errors import brief, with_article
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.ir.exact import keys_of
 
@@ -81,7 +81,7 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
         parts: tuple[Token, list[Any]] = value.__undertow_parts__()  # type: ignore[attr-defined]
         return parts
     if dataclasses.is_dataclass(kind) and not hasattr(kind, "__undertow_static__"):
-        names = tuple(f.name for f in dataclasses.fields(value))
+        names = tuple(f.name for f in dataclasses.fields(kind))
         return ("dataclass", len(names), kind, names), [getattr(value, name) for name in names]
     if kind is SimpleNamespace:
         return ("namespace", len(vars(value)), tuple(vars(value))), list(vars(value).values())
@@ -307,5 +307,4 @@ def _show_static(value: object) -> str:
         return f"the class {value.__name__}"
     if callable(value):
         return "a function"
-    name = type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return with_article(type(value).__name__)
