@@ -228,8 +228,8 @@ class Ownership:
             return
         if not can_undo:
             raise CaptureError(
-                f"{what}, {with_article(_kind(value))} made outside the branch, changes under a condition known only at "
-                "run time",
+                f"{what}, {with_article(_kind(value))} made outside the branch, changes under a condition known only "
+                "at run time",
                 span,
                 hint="change it outside the `if`, or use a list, a dict or a set",
             )

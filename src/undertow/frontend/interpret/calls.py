@@ -184,9 +184,7 @@ class Interpreter(Containers):
         if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
-            shown = (
-                f"a traced {function.type}" if isinstance(function, Traced) else with_article(type(function).__name__)
-            )
+            kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
                 f"{with_article(kind)} is not a function and cannot be called",
                 hint="check the name before the parentheses",
