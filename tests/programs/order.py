@@ -32,6 +32,22 @@ def lazy_items(n: ut.i64) -> tuple[list, ut.i64]:
 
 
 @ut.function
+def delegated(n: ut.i64) -> list:
+    """What a generator returns is the value of `yield from`."""
+
+    def inner():
+        print("inner")
+        yield n
+        return n * 7
+
+    def outer():
+        returned = yield from inner()
+        yield from (returned + i for i in range(2))
+
+    return list(outer())
+
+
+@ut.function
 def decided_early(n: ut.i64) -> tuple[bool, bool, bool]:
     """`any` and `all` ask for no more items than they need."""
     found = any(shown("any", v) > n for v in [0, 1, 2, 3])
@@ -126,6 +142,7 @@ def copies(n: ut.i64, x: ut.f64[2]) -> tuple[list, list, ut.f64[2], ut.f64[2]]:
 
 PROGRAMS = [
     program(lazy_items, (3,), (-2,), tags="effects containers"),
+    program(delegated, (3,), (-2,), tags="effects containers"),
     program(decided_early, (1,), (0,), (5,), tags="effects branch"),
     program(long_chain, (1, 2, 3), (2, 1, 3), (1, 5, 3), (1, 2, 0), tags="effects branch"),
     program(told_if_wrong, (1,), (8,), tags="effects branch"),

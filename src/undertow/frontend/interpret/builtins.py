@@ -15,7 +15,7 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly
+from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
 from undertow.frontend.interpret.operators import BINARY, are_constants
 from undertow.frontend.interpret.special import truth_of
@@ -144,8 +144,7 @@ def _fold(python: Any, name: str, empty: bool) -> Callable[..., Any]:
             else:
                 go_on, stop = (lambda: fold(interp, values, items, is_plain, env)), (lambda: not empty)
                 result = yield interp.choose(truth, go_on if empty else stop, stop if empty else go_on, env)
-                if isinstance(values, CapturedGenerator):
-                    values.spend()
+                spend(values)
                 return result
         return result
 

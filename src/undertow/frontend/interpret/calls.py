@@ -387,7 +387,7 @@ class Interpreter(Containers):
         def work() -> Work:
             self.aliases.envs.append(env)
             try:
-                yield self.run_body(closure.node, env)  # type: ignore[arg-type]
+                return (yield self.run_body(closure.node, env))  # type: ignore[arg-type]
             finally:
                 self.aliases.envs.remove(env)
 
@@ -400,9 +400,13 @@ class Interpreter(Containers):
         if isinstance(node, ast.Yield):
             yield Yielded(value)
             return None
-        for item in self.iterate(value, self.span(node, env)):
+        items = self.iterate(value, self.span(node, env))
+        while True:
+            try:
+                item = next(items)
+            except StopIteration as end:
+                return end.value
             yield Yielded(item)
-        return None
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py

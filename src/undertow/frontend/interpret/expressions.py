@@ -26,10 +26,12 @@ from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.interpret.purity import is_users, refuse_foreign
+from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
 from undertow.frontend.interpret.special import of_operator, special, truth_of
 from undertow.frontend.interpret.standins import TracedRange
@@ -48,6 +50,7 @@ _KNOWN = frozenset((
     Traced, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice, type(None),
     np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_,
 ))  # fmt: skip
+_SINGLE = _KNOWN - {list, tuple, dict}
 # Syntax -> handler; filled by the files that add handlers.
 HANDLERS: dict[type, Any] = {}
 
@@ -255,6 +258,9 @@ class Expressions:
             right = read(right)
             if any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
                 holds = contains(right, left)
+            elif holds_traced(left, right):
+                see = self.ctx.session.seen_inside
+                holds = contains_container(see(right), see(left), self._compare)
             else:
                 holds = left in right
             return holds if isinstance(op, ast.In) else _negated(holds)
@@ -265,6 +271,11 @@ class Expressions:
             if compares_to_false(left, right):
                 holds = equal(left, right)
                 return holds if isinstance(op, ast.Eq) else _negated(holds)
+        if type(left) not in _SINGLE and type(right) not in _SINGLE:
+            see = self.ctx.session.seen_inside
+            holds = compare_containers(op, see(left), see(right), self._compare)
+            if holds is not NotImplemented:
+                return holds
         return COMPARE[type(op)](left, right)
 
     def condition(self, node: ast.expr, env: Env) -> Work:
@@ -336,8 +347,8 @@ class Expressions:
         regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
         before = self.save(scratch)
-        a, after_a = yield self.on_side(regions[0], before, lambda: _or_absent(then), scratch)
-        b, after_b = yield self.on_side(regions[1], before, lambda: _or_absent(other), scratch)
+        a, after_a = yield self.on_side(regions[0], before, lambda: or_absent(then, ctx), scratch)
+        b, after_b = yield self.on_side(regions[1], before, lambda: or_absent(other, ctx), scratch)
         ctx.span = span
         join_states(before, after_a, after_b, regions, scratch, ctx)
         join_effects(before, [after_a.effect, after_b.effect], regions, builder)
@@ -369,14 +380,6 @@ class Expressions:
 
 
 # -- shared by the handlers --------------------------------------------------------------------------------
-
-
-def _or_absent(work: Callable[[], Any]) -> Work:
-    """What the work gives; ABSENT if it raises an exception at run time."""
-    try:
-        return (yield work())
-    except Halted:
-        return ABSENT
 
 
 def _itself(value: Any) -> Any:

@@ -28,23 +28,16 @@ class Yielded:
 class CapturedGenerator:
     """The iterator that a call of a captured generator function gives."""
 
-    __slots__ = ("_ctx", "_is_spent", "_name", "_over", "_stack", "is_plain")
+    __slots__ = ("_ctx", "_is_plain", "_is_spent", "_name", "_over", "_stack")
 
     def __init__(self, ctx: Context, work: Work, name: str, over: Any = None, is_plain: bool = False) -> None:
         self._ctx, self._name, self._over = ctx, name, over
-        self.is_plain = is_plain and makes_plainly(over)  # is making an item sure not to fault, call or act?
+        self._is_plain = is_plain and makes_plainly(over)  # is making an item sure not to fault, call or act?
         self._stack: list[Work] = [work]
         self._is_spent = False
 
     def __iter__(self) -> CapturedGenerator:
         return self
-
-    def spend(self) -> None:
-        """From now on it is known only at run time which item comes next."""
-        at: Any = self
-        while isinstance(at, CapturedGenerator):
-            at._is_spent = True
-            at = at._over
 
     def __next__(self) -> Any:
         if self._is_spent:
@@ -87,12 +80,19 @@ class CapturedGenerator:
         if fault is not None:
             raise fault
         ctx.span = span
-        raise StopIteration
+        raise StopIteration(value)
 
 
 def makes_plainly(values: Any) -> bool:
     """Is taking an item from these sure not to fault, call or act?"""
-    return values.is_plain if isinstance(values, CapturedGenerator) else not isinstance(values, (map, filter))
+    return values._is_plain if isinstance(values, CapturedGenerator) else not isinstance(values, (map, filter))
+
+
+def spend(values: Any) -> None:
+    """From now on it is known only at run time which item of these comes next."""
+    while isinstance(values, CapturedGenerator):
+        values._is_spent = True
+        values = values._over
 
 
 def has_yield(node: FunctionNode) -> bool:
