@@ -130,8 +130,8 @@ class Backwards(list):
 
 
 @ut.function
-def walked(at, step, n: ut.i64) -> ut.f64:
-    return at[0] - at[1] if n == 0 else walked(at + step, step, n - 1)
+def vector_walk(at, step, n: ut.i64) -> ut.f64:
+    return at[0] - at[1] if n == 0 else vector_walk(at + step, step, n - 1)
 
 
 @ut.function
@@ -184,6 +184,6 @@ PROGRAMS = [
         tags="containers",
     ),
     program(loop_over_container, (0,), (5,), tags="containers loop"),
-    program(walked, (Vec((1.0, 2.0)), Vec((0.5, -1.0)), 3), tags="containers recursive"),
+    program(vector_walk, (Vec((1.0, 2.0)), Vec((0.5, -1.0)), 3), tags="containers recursive"),
     program(read_by_methods, (Scaled(a=1.0, b=2.0), Backwards([3.0, 4.0])), tags="containers"),
 ]
