@@ -57,7 +57,7 @@ class Containers(Expressions):
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
             raise _no_attribute(value, name, AttributeError(name), span)
-        fallback = special(value, "__getattr__")
+        fallback = special(self.ctx.session, value, "__getattr__")
         if fallback is not None:
             try:
                 object.__getattribute__(value, name)
@@ -79,7 +79,7 @@ class Containers(Expressions):
 
     def item_of(self, value: Any, key: Any) -> Work:
         """`value[key]`, by the method of a class of the user's if it has one."""
-        method = special(value, "__getitem__")
+        method = special(self.ctx.session, value, "__getitem__")
         if method is not None:
             return (yield self.call(method, [value, key], {}))
         self.hold_objects(value)
@@ -178,7 +178,7 @@ class Containers(Expressions):
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
         value = self.iterated(value)
-        if special(value, "__next__") is not None:
+        if special(self.ctx.session, value, "__next__") is not None:
             raise CaptureError(
                 f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
                 hint="write `__iter__` as a generator, with `yield`, or loop over a list",
@@ -233,7 +233,7 @@ class Containers(Expressions):
 
     def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
         """`container[key] = value`, by the method of a class of the user's if it has one."""
-        method = special(container, "__setitem__")
+        method = special(self.ctx.session, container, "__setitem__")
         if method is not None:
             yield self.call(method, [container, key, value], {})
             return

@@ -39,7 +39,7 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     if isinstance(function, MethodType):
         function, bound = function.__func__, (function.__self__,)
     elif not isinstance(function, (FunctionType, Closure, partial, type)):
-        method = type(function).__dict__.get("__call__")
+        method = inspect.getattr_static(type(function), "__call__", None)
         if decorated(method) is not None or is_user_code(method):  # an object that can be called
             inner, _ = definition_of(method, what)
             return inner, (function,)
@@ -191,28 +191,35 @@ class Derived(Wrapped):
             for token in tree.flatten(args[position], is_traced)[1]:
                 if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
                     mirrors[id(token[1].value)] = mirror
-        hidden: list[Traced] = [
-            leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, is_traced)[0] if is_traced(leaf)
-        ]
-        count = len(self.targets) + len(hidden)
-        if not count:
+        now = [_now(session, target) for target in self.targets]
+        at: dict[Any, int] = {}  # what gradients are taken with respect to, besides arguments, and its number
+        for target, value in zip(self.targets, now, strict=True):
+            at[_known_by(target if isinstance(target, Variable) else value)] = len(at)
+        hidden: list[Any] = []
+        for leaf in (leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, _is_float)[0]):
+            if _known_by(leaf) not in at:
+                at[_known_by(leaf)] = len(at)
+                hidden.append(leaf)
+        if not at:
             call = yield write_call(session, self.inner, args, kwargs)
         else:
             bound = self.bound
             if bound is None or hidden:
-                weak = [False] * len(self.targets) + [leaf.is_weak for leaf in hidden]
-                bound = Bound(self.inner, [*self.targets, *map(session.place_of, hidden)], weak)
-            values = [*(_now(session, target) for target in self.targets), *hidden]
+                places = [leaf if isinstance(leaf, Variable) else session.place_of(leaf) for leaf in hidden]
+                weak = [False] * len(now) + [is_traced(leaf) and leaf.is_weak for leaf in hidden]
+                bound = Bound(self.inner, [*self.targets, *places], weak)
+            values = [*now, *(_now(session, leaf) if isinstance(leaf, Variable) else leaf for leaf in hidden)]
             call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
         shapes: list[tuple[Sequence[int], tree.Structure]] = []
-        every_shape = tree.numbered(args, is_traced, count)
-        at = {leaf.port: len(self.targets) + k for k, leaf in enumerate(hidden)}
+        every_shape = tree.numbered(args, is_traced, len(at))
         for n, position in zip(numbers, positions, strict=True):
             shapes.append(_with_mirrors(*every_shape[position], mirrors, at))
             if shapes[-1][1] == every_shape[position][1]:
                 self._refuse_static(shapes[-1][1], n)
+            elif not shapes[-1][0]:
+                self._refuse_empty(args[position], n)
         wanted = [index for indices, _ in shapes for index in indices]
-        if len(set(wanted)) < len(wanted):
+        if len(set(positions)) < len(positions):
             raise CaptureError(f"argnums={brief(self.argnums)} lists an argument twice", hint="list each argument once")
         call.refuse_integers(wanted)
         answer, aux = self._split(call.value)
@@ -255,6 +262,12 @@ class Derived(Wrapped):
                 continue
             raise TypeMismatch(f"argument {number} of `{self.inner.name}` {what}", hint=hint)
 
+    def _refuse_empty(self, value: Any, number: int) -> None:
+        raise TypeMismatch(
+            f"argument {number} of `{self.inner.name}` is {brief(value)}, which holds no floats: only they have gradients",
+            hint="make its numbers floats, as in 1.0 or np.zeros(3), or choose another argument: argnums=1",
+        )
+
     def _split(self, value: Any) -> tuple[Any, Any]:
         if not self.has_aux:
             return value, None
@@ -293,10 +306,20 @@ def _with_mirrors(
             tokens.append(token)
             numbers += [next(rest)] if token == tree.LEAF else []
         else:
-            leaves, inner = tree.flatten(mirror, is_traced)
+            leaves, inner = tree.flatten(mirror, _is_float)
             tokens += inner
-            numbers += [at[leaf.port] for leaf in leaves]
+            numbers += [at[_known_by(leaf)] for leaf in leaves]
     return numbers, tuple(tokens)
+
+
+def _is_float(value: Any) -> bool:
+    """Is it a float of an object: a hidden argument, or a variable?"""
+    return isinstance(value, (Traced, Variable))
+
+
+def _known_by(value: Any) -> Any:
+    """What is the same for the same hidden argument, variable or array."""
+    return value.port if isinstance(value, Traced) else id(value)
 
 
 def _now(session: Session, target: Any) -> Any:
