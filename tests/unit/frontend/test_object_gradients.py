@@ -13,7 +13,7 @@ import pytest
 
 import undertow as ut
 
-Pair = namedtuple("Pair", "p q")  # noqa: PYI024  (as users write it)
+Pair = namedtuple("Pair", "p q")
 X = np.array([0.5, 0.25])
 
 
@@ -25,6 +25,10 @@ class Model:
         self.table = {"a": np.array([1.0, 1.0]), "b": 2.0}
         self.pair = Pair(np.array([1.0, 2.0]), 3.0)
         self.queue = deque([np.array([2.0, 2.0])])
+
+
+def inner(w: Any) -> Any:
+    return (w * X).sum()
 
 
 def times(a: Any, b: Any) -> Any:
@@ -41,7 +45,7 @@ WAYS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Any]] = {
     "keywords": (lambda m: (lambda a, b: times(a, b))(**m.table), lambda g: g.table["b"], 0.75),
     "values": (lambda m: sum((v * X).sum() for v in m.table.values()), lambda g: g.table["a"], X),
     "stack": (lambda m: (np.stack(m.ws) * X).sum(), lambda g: g.ws[0], X),
-    "map": (lambda m: sum(map(lambda w: (w * X).sum(), m.ws)), lambda g: g.ws[1], X),
+    "map": (lambda m: sum(map(inner, m.ws)), lambda g: g.ws[1], X),
     "namedtuple": (lambda m: times(*m.pair), lambda g: g.pair.p, [1.5, 0.75]),
     "deque": (lambda m: sum((w * X).sum() for w in m.queue), lambda g: g.queue[0], X),
     "vars": (lambda m: (vars(m)["ws"][0] * X).sum(), lambda g: g.ws[0], X),
@@ -100,7 +104,7 @@ class Node:
     def __init__(self, v: float, *kids: Node) -> None:
         self.v, self.kids, self.parent = v, list(kids), None
         for kid in kids:
-            kid.parent = self  # type: ignore[assignment]
+            kid.parent = self
 
 
 def test_objects_that_hold_each_other() -> None:
@@ -154,3 +158,43 @@ def test_second_derivatives() -> None:
         return (ut.grad(lambda held: (held.w**3).sum())(held).w * X).sum()
 
     np.testing.assert_allclose(ut.grad(slope)(Held()).w, 6.0 * np.array([1.0, 2.0]) * X)
+
+
+class Power:
+    def __init__(self) -> None:
+        self.w, self.k = np.array([1.0, 2.0]), 2
+
+    def loss(self, x: Any) -> Any:
+        return (self.w**self.k * x).sum()
+
+
+def test_pullbacks_to_an_object() -> None:
+    held, x = Power(), np.array([1.0, 3.0])
+    value, back = ut.vjp(Power.loss, held, x)
+    found, slope = back(2.0)
+    assert value == 13.0
+    np.testing.assert_allclose(found.w, [4.0, 24.0])
+    np.testing.assert_allclose(slope, [2.0, 8.0])
+
+    @ut.function
+    def inside(held, x):
+        _, back = ut.vjp(Power.loss, held, x)
+        return back(1.0)[0].w, back(2.0)[0].w
+
+    np.testing.assert_allclose(inside(held, x), [[2.0, 12.0], [4.0, 24.0]])
+
+
+def test_an_object_is_no_direction() -> None:
+    held, x = Power(), np.array([1.0, 3.0])
+    assert ut.jvp(Power.loss, (held, x), (None, x))[1] == 13.0
+    for tangent in (held, SimpleNamespace(w=np.ones(2))):
+        with pytest.raises(ut.TypeMismatch, match="an object has no tangent"):
+            ut.jvp(Power.loss, (held, x), (tangent, None))
+        with pytest.raises(ut.TypeMismatch, match="an object has no tangent"):
+            ut.hvp(Power.loss, (held, x), (tangent, None))
+
+
+def test_optimizers_refuse_objects() -> None:
+    for params in (Power(), [Power(), Power()], {"net": Power(), "b": 0.5}):
+        with pytest.raises(ut.TypeMismatch, match="an optimizer updates arrays in containers, not objects"):
+            ut.optim.Adam(0.1).init(params)

@@ -153,7 +153,11 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, Traced):
-            if args and type(args[0]) is not Traced and (method := behind(self.ctx.session, function, args[0])) is not None:
+            if (
+                args
+                and type(args[0]) is not Traced
+                and (method := behind(self.ctx.session, function, args[0])) is not None
+            ):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]

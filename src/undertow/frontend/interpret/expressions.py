@@ -174,7 +174,12 @@ class Expressions:
             tries.reverse()
         if first is None and isinstance(left, np.ndarray):
             second = None  # NumPy decides
-        if isinstance(op, ast.NotEq) and first is None and second is None and special(self.ctx.session, left, "__eq__") is not None:
+        if (
+            isinstance(op, ast.NotEq)
+            and first is None
+            and second is None
+            and special(self.ctx.session, left, "__eq__") is not None
+        ):
             return _negated(self.truth((yield self.operate(ast.Eq(), left, right))))  # what `object` does
         if first is None and second is None:
             refuse_foreign(left, right)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.calling import decorated, is_user_code, signature_with
 from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.definition import Check, Definition
-from undertow.frontend.trace.pullback import pull_back, scalar_of, write_call
+from undertow.frontend.trace.pullback import DifferentiableCall, pull_back, scalar_of, write_call
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
@@ -186,34 +187,14 @@ class Derived(Wrapped):
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         positions = [self._position(n, len(args)) for n in numbers]
-        mirrors: dict[int, Any] = {}  # of objects among the arguments, by identity
-        for position in positions:
-            for token in tree.flatten(args[position], is_traced)[1]:
-                if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
-                    mirrors[id(token[1].value)] = mirror
-        now = [_now(session, target) for target in self.targets]
-        at: dict[Any, int] = {}  # what gradients are taken with respect to, besides arguments, and its number
-        for target, value in zip(self.targets, now, strict=True):
-            at[_known_by(target if isinstance(target, Variable) else value)] = len(at)
-        hidden: list[Any] = []
-        for leaf in (leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, _is_float)[0]):
-            if _known_by(leaf) not in at:
-                at[_known_by(leaf)] = len(at)
-                hidden.append(leaf)
-        if not at:
-            call = yield write_call(session, self.inner, args, kwargs)
-        else:
-            bound = self.bound
-            if bound is None or hidden:
-                places = [leaf if isinstance(leaf, Variable) else session.place_of(leaf) for leaf in hidden]
-                weak = [False] * len(now) + [is_traced(leaf) and leaf.is_weak for leaf in hidden]
-                bound = Bound(self.inner, [*self.targets, *places], weak)
-            values = [*now, *(_now(session, leaf) if isinstance(leaf, Variable) else leaf for leaf in hidden)]
-            call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
+        written = yield write_differentiable(
+            session, self.inner, args, kwargs, [args[position] for position in positions], self.targets, self.bound
+        )
+        call = written.call
         shapes: list[tuple[Sequence[int], tree.Structure]] = []
-        every_shape = tree.numbered(args, is_traced, len(at))
+        every_shape = tree.numbered(args, is_traced, len(written.at))
         for n, position in zip(numbers, positions, strict=True):
-            shapes.append(_with_mirrors(*every_shape[position], mirrors, at))
+            shapes.append(written.shape(*every_shape[position]))
             if shapes[-1][1] == every_shape[position][1]:
                 self._refuse_static(shapes[-1][1], n)
             elif not shapes[-1][0]:
@@ -264,7 +245,7 @@ class Derived(Wrapped):
 
     def _refuse_empty(self, value: Any, number: int) -> None:
         raise TypeMismatch(
-            f"argument {number} of `{self.inner.name}` is {brief(value)}, which holds no floats: only they have gradients",
+            f"argument {number} of `{self.inner.name}` is {brief(value)}, which holds no floats to differentiate by",
             hint="make its numbers floats, as in 1.0 or np.zeros(3), or choose another argument: argnums=1",
         )
 
@@ -289,27 +270,73 @@ class PulledBack(Adapted):
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
-        call = yield write_call(session, self.inner, primals, {})
-        return pull_back(call, cotangents)
+        written = yield write_differentiable(session, self.inner, primals, {}, primals)
+        return pull_back(written.call, cotangents, written.shapes(primals))
 
 
-def _with_mirrors(
-    indices: Sequence[int], structure: tree.Structure, mirrors: dict[int, Any], at: dict[Any, int]
-) -> tuple[Sequence[int], tree.Structure]:
-    """The structure of an argument, with the floats of objects in their places, and where its leaves are."""
-    numbers: list[int] = []
-    tokens: list[tree.Token] = []
-    rest = iter(indices)
-    for token in structure:
-        mirror = mirrors.get(id(token[1].value)) if token[0] == "static" else None
-        if mirror is None:
-            tokens.append(token)
-            numbers += [next(rest)] if token == tree.LEAF else []
-        else:
-            leaves, inner = tree.flatten(mirror, _is_float)
-            tokens += inner
-            numbers += [at[_known_by(leaf)] for leaf in leaves]
-    return numbers, tuple(tokens)
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """A call that can be differentiated, and where the floats are that objects among its arguments hold."""
+
+    call: DifferentiableCall
+    mirrors: dict[int, Any]  # of objects, by identity
+    at: dict[Any, int]  # what gradients are taken with respect to, besides arguments -> its number
+
+    def shape(self, indices: Sequence[int], structure: tree.Structure) -> tuple[Sequence[int], tree.Structure]:
+        """The structure of an argument, with the floats of objects in their places, and where its leaves are."""
+        numbers: list[int] = []
+        tokens: list[tree.Token] = []
+        rest = iter(indices)
+        for token in structure:
+            mirror = self.mirrors.get(id(token[1].value)) if token[0] == "static" else None
+            if mirror is None:
+                tokens.append(token)
+                numbers += [next(rest)] if token == tree.LEAF else []
+            else:
+                leaves, inner = tree.flatten(mirror, _is_float)
+                tokens += inner
+                numbers += [self.at[_known_by(leaf)] for leaf in leaves]
+        return numbers, tuple(tokens)
+
+    def shapes(self, args: Sequence[Any]) -> list[tuple[Sequence[int], tree.Structure]]:
+        """The same of all arguments."""
+        return [self.shape(*shape) for shape in tree.numbered(args, is_traced, len(self.at))]
+
+
+def write_differentiable(
+    session: Session,
+    definition: Definition,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    chosen: Sequence[Any],
+    targets: Sequence[Any] = (),
+    bound: Definition | None = None,
+) -> Work:
+    """Write a call that can be differentiated by its arguments, by targets, and by floats of objects in `chosen`."""
+    mirrors: dict[int, Any] = {}
+    for value in chosen:
+        for token in tree.flatten(value, is_traced)[1]:
+            if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
+                mirrors[id(token[1].value)] = mirror
+    now = [_now(session, target) for target in targets]
+    at: dict[Any, int] = {}
+    for target, value in zip(targets, now, strict=True):
+        at[_known_by(target if isinstance(target, Variable) else value)] = len(at)
+    hidden: list[Any] = []
+    for leaf in (leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, _is_float)[0]):
+        if _known_by(leaf) not in at:
+            at[_known_by(leaf)] = len(at)
+            hidden.append(leaf)
+    if not at:
+        call = yield write_call(session, definition, args, kwargs)
+        return Written(call, mirrors, at)
+    if bound is None or hidden:
+        places = [leaf if isinstance(leaf, Variable) else session.place_of(leaf) for leaf in hidden]
+        weak = [False] * len(now) + [is_traced(leaf) and leaf.is_weak for leaf in hidden]
+        bound = Bound(definition, [*targets, *places], weak)
+    values = [*now, *(_now(session, leaf) if isinstance(leaf, Variable) else leaf for leaf in hidden)]
+    call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
+    return Written(call, mirrors, at)
 
 
 def _is_float(value: Any) -> bool:

@@ -604,6 +604,12 @@ def is_read_by_attributes(kind: type) -> bool:
     return is_user_class(kind) and not hasattr(kind, "__undertow_definition__")
 
 
+def is_users_object(value: Any) -> bool:
+    """Is it an object of a class of the user's, read attribute by attribute?"""
+    kind: Any = type(value)
+    return is_read_by_attributes(kind)
+
+
 def is_guarded_by_class(value: Any) -> bool:
     """Does a static argument count by its class? What it holds is guarded where it is read."""
     return (
