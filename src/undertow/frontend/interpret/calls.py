@@ -37,7 +37,7 @@ from undertow.frontend.interpret.purity import (
     seen_by,
     why_refused,
 )
-from undertow.frontend.interpret.special import behind, is_user_generator
+from undertow.frontend.interpret.special import behind, is_user_generator, special
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -154,7 +154,11 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, Traced):
-            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+            if (
+                args
+                and type(args[0]) is not Traced
+                and (method := behind(self.ctx.session, function, args[0])) is not None
+            ):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]
@@ -163,17 +167,19 @@ class Interpreter(Containers):
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
-            special = None if isinstance(function, Traced) else SPECIAL.get(function)
+            form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
-            special = None
-        if special is not None:
-            return (yield special(self, args, kwargs, env))
+            form = None
+        if form is not None:
+            return (yield form(self, args, kwargs, env))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType, Closure)) and is_user_code(
-            type(function).__dict__.get("__call__")
-        ):
-            args, function = [function, *args], type(function).__call__
+        elif not isinstance(function, (type, FunctionType, Closure)):
+            method = special(self.ctx.session, function, "__call__")
+            if (known := decorated(method)) is not None:
+                return (yield self.ctx.session.call(known[0], [function, *args], kwargs))
+            if method is not None:
+                args, function = [function, *args], method
         if _has_source(function) or is_user_generator(function):
             function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
