@@ -24,7 +24,6 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.syntax.calling import is_user_class
-from undertow.frontend.values.traced import Traced
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -41,12 +40,14 @@ _IMPURE = frozenset((
     "builtins.open", "builtins.input", "builtins.breakpoint", "builtins.__import__", "builtins.exec", "builtins.eval",
     "builtins.compile", "builtins.exit", "builtins.quit", "builtins.help", "builtins.memoryview",
     "datetime.now", "datetime.utcnow", "datetime.today", "inspect.currentframe", "inspect.stack",
+    "decimal.getcontext", "decimal.setcontext", "decimal.localcontext", "_decimal.getcontext",
     "contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir", "json.dump", "json.load",
     "numpy.random", "numpy.ctypeslib", "numpy.f2py", "numpy.testing", "numpy.distutils",
     *(f"numpy.{name}" for name in (
         "copyto", "fill_diagonal", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "place", "put",
         "put_along_axis", "putmask", "save", "savetxt", "savez", "savez_compressed", "set_printoptions", "setbufsize",
         "seterr", "seterrcall", "show_config", "show_runtime", "tofile", "dump", "open_memmap", "errstate",
+        "geterr", "geterrcall", "getbufsize", "get_printoptions", "printoptions",
     )),
 ))  # fmt: skip
 
@@ -65,6 +66,7 @@ _INSTEAD = {
          "_csv", "pickle", "_pickle", "glob", "tempfile", "http", "requests", "builtins.open", "numpy", "json"), _FILES,
     ),
     **dict.fromkeys(("logging", "warnings", "_warnings", "sys"), _LOGGING),
+    "os.getenv": "os.environ[...] and os.environ.get(...) are read at each call",
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }  # fmt: skip
 
@@ -245,15 +247,6 @@ def seen_by(function: Any, values: Sequence[Any]) -> list[Any]:
         return list(values)
     inside = [item for value in values if type(value) in (list, tuple) for item in value]
     return [*values, *inside]
-
-
-_HEAP_TYPE = 1 << 9  # a flag of CPython's type objects: made by a class statement
-
-
-def is_users(value: Any) -> bool:
-    """Is it an object of a class of the user's?"""
-    kind = type(value)
-    return kind is not Traced and bool(kind.__flags__ & _HEAP_TYPE) and is_user_class(kind)
 
 
 def is_foreign(value: Any) -> bool:
