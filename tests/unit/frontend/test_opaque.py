@@ -1,4 +1,4 @@
-"""Containers and buffers of the standard library outside: read at each call, compared with what they held, or refused."""
+"""Containers and buffers of the standard library outside: read at each call, compared, or refused."""
 
 from __future__ import annotations
 
