@@ -137,6 +137,8 @@ def _not_a_function(decorated: Any) -> CaptureError:
         what, hint = f"the bound method `{decorated.__name__}`", "decorate the method where the class defines it"
     elif isinstance(decorated, BuiltinFunctionType):
         what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a decorated `def`"
+    elif isinstance(decorated, type(functools.cache(abs))):
+        what, hint = "what functools.cache gives", "write @functools.cache above @ut.function, or leave it out"
     elif callable(decorated):
         what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
     return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
