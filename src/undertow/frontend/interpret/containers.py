@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, UnknownName
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
 from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.picking import Picking
+from undertow.frontend.interpret.purity import is_users
+from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
@@ -67,7 +70,11 @@ class Containers(Expressions):
         try:
             held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
-            raise _no_attribute(value, name, fault, span) from None
+            error = _no_attribute(value, name, fault, span)
+            if (value is None or is_users(value)) and is_conditional(self.ctx):
+                raise_later(error, self.ctx)  # the end of a list, perhaps, where the run does not get
+                raise Halted from None
+            raise error from None
         if isinstance(held, Getter):
             held = yield self.call(held.function, held.args, {}, env)
         return self.ctx.session.seen(held)
@@ -95,6 +102,9 @@ class Containers(Expressions):
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
             raise text_too_early(key)
+        if value is None and is_conditional(self.ctx):
+            raise_later(TypeError("'NoneType' object is not subscriptable"), self.ctx)
+            raise Halted
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)

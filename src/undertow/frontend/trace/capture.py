@@ -175,7 +175,8 @@ class CaptureSession(Scope):
         elif callee.is_open:
             callee.was_called_open = True
             if callee.results is None:
-                raise unknown_result(definition.closure, [f.definition.name for f in self._open.values()], span)
+                inside = [f.definition.name for f in self._open.values()]
+                raise unknown_result(definition.closure, callee.types, inside, span)
         for (env, name), seen in list(callee.readings.items()):
             self._note_seen(env, name, seen)
         return callee

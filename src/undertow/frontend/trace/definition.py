@@ -106,11 +106,17 @@ class Definition:
         try:
             return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
         except Halted:
-            if (raised := session.ctx.open_builder.raised) is not None:
-                fault, session.ctx.span = raised
-                raise fault from None
+            note = self.note("return")
+            if note is not None:  # a value that no run gets to
+                shapes = [tuple(d if isinstance(d, int) else 0 for d in type.shape) for type in note.types]
+                leaves = [np.zeros(s, t.dtype.numpy) for s, t in zip(shapes, note.types, strict=True)]
+                return tree.unflatten(note.structure, leaves)
+            said, kind, span = session.ctx.open_builder.raised or ("", None, self.closure.span)
             raise CaptureError(
-                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+                f"`{self.name}` raises an exception on every path{said and ': '}{said}",
+                span,
+                hint="return a value on some path, or annotate the result: then it is raised where the run gets there",
+                kind=kind,
             ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:

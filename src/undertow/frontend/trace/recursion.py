@@ -12,9 +12,10 @@ from undertow.errors import CaptureError, Span
 from undertow.frontend.syntax.source import Closure
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.values import tree
+from undertow.types import Type, i64
 
 
-def unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -> CaptureError:
+def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str], span: Span | None) -> CaptureError:
     """The error of a call, inside others, of a function that is being captured and has no annotated result."""
     names = inside[inside.index(closure.name) :] if closure.name in inside else []
     through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
@@ -29,7 +30,10 @@ def unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -
     is_vague = any(written is kind or get_origin(written) is kind for kind in (np.ndarray, tuple, dict))
     said = f", but its annotation {'says too little' if is_vague else 'is not a type'}"
     said = said if "return" in closure.annotations else ""
-    hint = f"annotate the result: `def {closure.node.name}({taken}) -> ut.i64:`, or ut.f32[3], or tuple[ut.i64, ut.f64]"
+    like = max(types, key=lambda type: type.rank, default=Type(i64))  # often a result is like an argument
+    shape = f"[{', '.join(['None'] * like.rank)}]" if like.rank else ""
+    example = f"def {closure.node.name}({taken}) -> ut.{like.dtype}{shape}:"
+    hint = f"annotate the result, as in `{example}`, or ut.f32[3], or tuple[ut.i64, ut.f64]"
     for kind, instead in _ANNOTATIONS.items():
         if written is not None and (written is kind or get_origin(written) is kind):
             hint = instead
