@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
@@ -191,9 +191,10 @@ class Interpreter(Containers):
         if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
-            shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
+            kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
-                f"{shown} is not a function and cannot be called", hint="check the name before the parentheses"
+                f"{with_article(kind)} is not a function and cannot be called",
+                hint="check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -456,10 +457,6 @@ def _refuse_traced_inside(values: Sequence[Any]) -> None:
                 f"ut.static(...) runs when the function is captured, where a traced {leaf.type} has no value yet",
                 hint="only what does not depend on the function's arguments can be static",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 HANDLERS.update({

@@ -357,7 +357,7 @@ class Places:
                     self._values[row.path] = None
                 return getattr(value, name)
             if isinstance(found, (FunctionType, classmethod, staticmethod)) or hasattr(
-                found, "__undertow_definition__"
+                type(found), "__undertow_definition__"
             ):
                 if is_user_class(owner):
                     self._guard_class(kind, name)
@@ -386,7 +386,7 @@ class Places:
     def _guard_class(self, kind: type, name: str) -> Any:
         owner = next((base for base in kind.__mro__ if name in vars(base)), kind)
         found = vars(owner).get(name)
-        if isinstance(found, classmethod) and hasattr(found.__func__, "__undertow_definition__"):
+        if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
             # Bound anew each time that it is asked for.
             self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
             return getattr(kind, name)
@@ -562,7 +562,7 @@ class Places:
 
 def _is_captured(function: Any) -> bool:
     """Would the interpreter capture a call of it?"""
-    return is_user_code(function) or hasattr(function, "__undertow_definition__")
+    return is_user_code(function) or hasattr(type(function), "__undertow_definition__")
 
 
 def _own_names(value: Any) -> list[str]:
@@ -598,7 +598,7 @@ def _is_object(value: Any) -> bool:
         or kind.__module__.startswith("undertow.")
     ):
         return False
-    if hasattr(value, "__undertow_definition__"):
+    if hasattr(kind, "__undertow_definition__"):
         return False
     return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
 
@@ -634,11 +634,11 @@ def _parts_of(value: Any, place: Place) -> _Parts | None:
     """How to guard and take apart a container, and how to build it again."""
     kind, name = type(value), place.name
     if isinstance(value, (list, tuple, deque, dict)):
-        labels = value if isinstance(value, dict) else range(len(value))
-        items = value.values() if isinstance(value, dict) else value
+        items = list(value) if isinstance(value, deque) else tree.items_of(value)
+        labels: Any = tuple(dict.keys(value)) if isinstance(value, dict) else range(len(items))
         parts = [(Read.ITEM, key, item, f"{name}.{key}") for key, item in zip(labels, items, strict=True)]
         check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
-        expected = (kind, tuple(value) if isinstance(value, dict) else len(value))
+        expected = (kind, labels if isinstance(value, dict) else len(items))
         if isinstance(value, tuple):
             return check, expected, None, functools.partial(_tuple, kind), parts[::-1]
         shell = copy.copy(value)
@@ -675,8 +675,13 @@ def _tuple(kind: type, contents: list[Any]) -> Any:
 
 
 def _filled(shell: Any, contents: list[Any]) -> Any:
-    for key, item in zip(list(shell) if isinstance(shell, dict) else range(len(contents)), contents, strict=True):
-        shell[key] = item
+    if isinstance(shell, dict):
+        dict.update(shell, zip(tuple(dict.keys(shell)), contents, strict=True))
+    elif isinstance(shell, list):
+        list.__setitem__(shell, slice(None), contents)
+    else:
+        shell.clear()
+        shell.extend(contents)
     return shell
 
 
