@@ -63,6 +63,10 @@ _PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
 
 
+# Methods of dicts that look up their first argument.
+_LOOKS_UP = frozenset(("get", "pop", "setdefault", "__getitem__", "__contains__"))
+
+
 class Interpreter(Containers):
     """Evaluates every expression. `statements.py` and `branches.py` add statements."""
 
@@ -271,6 +275,8 @@ class Interpreter(Containers):
         args = [session.seen_inside(value) for value in args]
         kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
         session.hold(seen_by(function, (*args, *kwargs.values())))
+        if args and getattr(function, "__name__", "") in _LOOKS_UP:
+            self.hold_key(getattr(function, "__self__", None), args[0])
         if isinstance(function, type) and is_user_class(function):
             for name in ("__new__", "__init__", "__post_init__"):
                 session.hold_code(getattr(function, name, None))

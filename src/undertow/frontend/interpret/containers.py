@@ -16,6 +16,7 @@ from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
 from undertow.frontend.interpret.picking import Picking
+from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
@@ -83,12 +84,23 @@ class Containers(Expressions):
         if method is not None:
             return (yield self.call(method, [value, key], {}))
         self.hold_objects(value)
+        self.hold_key(value, key)
         missing = (
             special(self.ctx.session, value, "__missing__") if isinstance(value, dict) and not has_traced(key) else None
         )
         if missing is not None and key not in value:
             return (yield self.call(missing, [value, key], {}))
         return self.item(value, key)
+
+    def hold_key(self, container: Any, key: Any) -> None:
+        """An object that is looked up in a dict: by its own `__hash__`, or as the very one that the dict holds."""
+        if isinstance(container, dict):
+            is_ours = self.owned.has(container)
+            parts = key if isinstance(key, tuple) else (key,)
+            objects = [part for part in parts if is_users(part)]
+            self.hold_objects(
+                *(one for one in objects if not is_ours or special(self.ctx.session, one, "__hash__") is not None)
+            )
 
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
