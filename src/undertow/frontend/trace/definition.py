@@ -22,9 +22,10 @@ from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, con
 from undertow.frontend.syntax.calling import bind_arguments
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.places import Paths, by_class, static_objects
+from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
