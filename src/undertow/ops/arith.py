@@ -18,9 +18,9 @@ from undertow.errors import Fault
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import DTYPE
 from undertow.ops.faults import by_negative, by_negative_slack, by_zero
-from undertow.ops.gradient import NO_GRADIENT, Slope, single
+from undertow.ops.gradient import Slope, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import ELEMENTS, FLOATS, INTEGERS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
+from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
 from undertow.ops.term import Term, apply, cast, equal, where
 from undertow.types import DTYPES, DType, Type, i64
 
@@ -57,7 +57,7 @@ def _within(x: Any, y: Any) -> Any:
         if is_outside:
             raise Fault(
                 "a parameter of a random distribution is not valid",
-                hint="scales and probabilities must not be negative, probabilities must add up to 1, shapes be positive",
+                hint="scales and probabilities must not be negative, probabilities must add up to 1",
                 kind=ValueError,
             )
         return scalar(np.where(np.True_, x, y))

@@ -50,7 +50,7 @@ def is_changing(value: object) -> bool:
     return isinstance(value, (list, dict, set, deque, *WRAPPERS, type(os.environ))) or is_opaque(value)
 
 
-def copied(value: Any, name: str) -> Any:
+def held_copy(value: Any, name: str) -> Any:
     """A copy that `is_same` compares with the value later; an error if there is none."""
     kind = type(value)
     if kind in (bytearray, array):
