@@ -69,6 +69,10 @@ class Scope:
         self.places: Places | None = None  # what is read outside; None where Python runs once, as in a SubGraph
         self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
 
+    @property
+    def is_called(self) -> bool:
+        return len(self._open) > 1 and next(reversed(self._open.values())).definition.note("return") is not None
+
     # -- hidden parameters ---------------------------------------------------------------------------------
 
     def resolve(self, value: Traced) -> Port:
