@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.quick import MISSED, direct, quick, remember
 from undertow.api.reload import follow_autoreload
+from undertow.elsewhere import METHODS, unknown_name
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats, sum_stats
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.reference.first import first_fault
@@ -388,6 +389,13 @@ class Function:
             return make(*copy.deepcopy(args, memo))
         bound = copy.deepcopy(self.__undertow_bound__, memo)
         return Function(self.__undertow_definition__, bound, self.__undertow_programs__)
+
+    if not TYPE_CHECKING:  # for a checker, a class with `__getattr__` would have every name
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise unknown_name(getattr(self, "__name__", "f"), name, dir(self), METHODS)
 
     # -- calling -------------------------------------------------------------------------------------------
 

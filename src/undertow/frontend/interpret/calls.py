@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
@@ -181,7 +182,7 @@ class Interpreter(Containers):
             return (yield self.invoke(function, args, kwargs))
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))
-        if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
+        if isinstance(function, _CACHED) and (is_user_code(function.__wrapped__) or decorated(function.__wrapped__)):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
             shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
@@ -361,10 +362,7 @@ class Interpreter(Containers):
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
-            raise CaptureError(
-                f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
-                hint=f"a recursive function that works on traced values needs @ut.function: decorate `{closure.name}`",
-            )
+            raise _too_deep([open_.closure for open_ in self.aliases.envs])
         try:
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
@@ -431,6 +429,18 @@ def _as_view(value: Any, arrays: list[Any]) -> Any:
 def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     """A copy, for those who change it in place."""
     return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
+
+
+def _too_deep(open_: Sequence[Closure]) -> CaptureError:
+    """Plain Python that goes on and on. Who is blamed is a `def`: lambdas that call each other were made by one."""
+    name, times = open_[-1].name, _INLINE_DEPTH
+    if isinstance(open_[-1].node, ast.Lambda):
+        defined = Counter(closure.name for closure in open_ if not isinstance(closure.node, ast.Lambda))
+        name, times = max(defined.items(), key=operator.itemgetter(1), default=(name, times))
+    return CaptureError(
+        f"`{name}` calls itself, directly or through others, more than {times} times",
+        hint=f"a recursive function that works on traced values needs @ut.function: decorate `{name}`",
+    )
 
 
 def _has_source(function: Any) -> bool:

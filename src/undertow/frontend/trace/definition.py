@@ -134,6 +134,8 @@ def _not_a_function(decorated: Any) -> CaptureError:
         what, hint = f"the bound method `{decorated.__name__}`", "decorate the method where the class defines it"
     elif isinstance(decorated, BuiltinFunctionType):
         what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a decorated `def`"
+    elif hasattr(decorated, "cache_info"):
+        what, hint = "the cache that functools makes", "put @ut.function below it, directly on the `def`"
     elif callable(decorated):
         what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
     return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
@@ -263,11 +265,6 @@ def how_to_return(value: Any, note: Annotation) -> str:
     return "return the annotated type, or change the annotation"
 
 
-_NOT_NUMBERS = {
-    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
-}  # fmt: skip
-
-
 def _is_array_like(value: Any) -> bool:
     """Does it hold numbers that may change, in a class of another library or of Python's?"""
     return not isinstance(value, (type, bytes)) and (
@@ -282,8 +279,9 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
     for token in structure:
         value = token[1].value if token[0] == "static" else None
         if isinstance(value, np.ndarray):
+            held = tree.NOT_NUMBERS.get(value.dtype.kind, "strings")
             raise TypeMismatch(
-                f"{called} is an array of {_NOT_NUMBERS.get(value.dtype.kind, 'strings')}, which graphs cannot hold",
+                f"{called} is an array of {held}, which graphs cannot hold",
                 span,
                 hint="pass an array of bool, i32, i64, f32 or f64; constants, such as names, may come in a tuple",
             )
