@@ -28,7 +28,7 @@ GOLDEN = Path(__file__).parent / "public_api.txt"
 
 def describe(name: str, value: Any) -> str:
     if inspect.isclass(value):
-        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
+        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object and base.__name__[0] != "_")
         return f"class {name}({bases})" if bases else f"class {name}"
     return f"def {name}{signature(value)}" if callable(value) else f"{name} = {value!r}"
 

@@ -77,7 +77,7 @@ class _Writer:
                 self.line(depth, f"{name} = {self.expression(kind, names)}")
                 names[kind] = [*names[kind], name]
             elif choice < 0.6:
-                target = self.chance.choice(names[kind])
+                target = self.chance.choice([name for name in names[kind] if name != "n"])  # calls hand on n - 1
                 self.line(depth, f"{target} = {self.expression(kind, names)}")
             elif choice < 0.75 and depth < 4:
                 test = self.chance.choice(names["b"]) if self.chance.random() < 0.5 else self.expression("b", names)

@@ -6,6 +6,7 @@ line is gone. A short run costs nothing: it never gets here. UNDERTOW_PROGRESS=0
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -19,7 +20,7 @@ BETWEEN = 0.2
 _running: int | None = None  # the thread whose run is shown: two would overwrite each other's line
 _is_on_screen = False
 _cell: Any = None  # where a notebook shows it
-_shown_at = 0.0  # parts of a run on several threads tell more often than anybody can read
+_shown_at = -math.inf  # parts of a run on several threads tell more often than anybody can read
 
 
 def show(seconds: float, activations: int, waves: int, depth: int, bytes_: int) -> bool:
@@ -61,7 +62,7 @@ def end() -> None:
     global _running, _cell, _shown_at
     if _running == threading.get_ident():
         hide()
-        _running, _cell, _shown_at = None, None, 0.0
+        _running, _cell, _shown_at = None, None, -math.inf
 
 
 def line(seconds: float, activations: int, waves: int, depth: int, bytes_: int) -> str:

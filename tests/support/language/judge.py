@@ -131,7 +131,10 @@ def outcome_of(function: Any, arguments: list[Any]) -> Outcome:
 
 
 def plain(value: Any) -> Any:
-    """A value that can be compared: iterators and views as lists."""
+    """A value that can be compared: iterators and views as lists, files by their class."""
+    if isinstance(value, io.IOBase):
+        value.close()
+        return type(value)
     if isinstance(value, (map, filter, zip, enumerate, reversed, itertools.chain)) or (
         hasattr(value, "__next__") and not isinstance(value, np.generic)
     ):

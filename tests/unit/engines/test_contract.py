@@ -211,7 +211,7 @@ def test_limits(engine: Engine, limit: str, value: Any, error: type[RunError]) -
     """The error says where the run was, and the function stays usable."""
     for scheduler in orders(engine):
         with pytest.raises(error) as caught:
-            count.run(-1, scheduler=scheduler, **{limit: value})
+            count.run(-1, scheduler=scheduler, **{"max_depth": None, limit: value})
         found = caught.value
         assert [call.label for call in found.calls] == ["@1"] + ["@2"] * (len(found.calls) - 1)
         # Time may end where a token starts, which no line of the source says.

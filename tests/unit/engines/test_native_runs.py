@@ -108,7 +108,7 @@ def test_runs_stop_at_once(tmp_path: Path, engine: str, by: str) -> None:
         signal.signal(signal.SIGPROF, signal.default_int_handler)  # a clock of the processor, for what Ctrl-C does
         for name, (function, args, small) in CASES.items():
             for threads in (1, 2) if ENGINE == "waves:lockstep" else (1,):
-                with ut.options(engine=ENGINE, threads=threads, memory=4 << 30):
+                with ut.options(engine=ENGINE, threads=threads, memory=4 << 30, max_depth=None):
                     expected = function(*small)
                     # Where millions of frames are alive, giving back their memory takes time as well.
                     is_deep = name in ("count", "gradient of power")
@@ -204,14 +204,14 @@ def test_out_of_memory_is_an_error_of_ours(tmp_path: Path, engine: str) -> None:
         slope = ut.grad(lambda x, n: ut.sum(piles(x, n)))
         pile = np.ones(1_000_000), 1000
         cases = (vast, (1 << 29,)), (piles, pile), (slope, pile), (count, (-1,))
-        with ut.options(engine=ENGINE, memory=1 << 28):
+        with ut.options(engine=ENGINE, memory=1 << 28, max_depth=None):
             for function, args in cases:
                 try:
                     function(*args)
                     raise SystemExit("it ended")
                 except ut.FrameLimit as error:
                     assert "more than memory=268,435,456" in str(error) and error.calls, error
-        with ut.options(engine=ENGINE, memory=None):
+        with ut.options(engine=ENGINE, memory=None, max_depth=None):
             assert vast(3) == 3.0 and piles(np.ones(2), 1)[0] == 2.0 and slope(np.ones(2), 1)[0] == 3.0
             resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
             for function, args in cases:

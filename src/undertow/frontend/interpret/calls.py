@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
@@ -38,7 +38,7 @@ from undertow.frontend.interpret.purity import (
     seen_by,
     why_refused,
 )
-from undertow.frontend.interpret.special import behind, is_user_generator
+from undertow.frontend.interpret.special import behind, is_user_generator, special
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -105,10 +105,11 @@ class Interpreter(Containers):
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             value = yield self.expr(keyword.value, env)
-            if keyword.arg is None:
-                kwargs.update(value)
-            else:
-                kwargs[keyword.arg] = value
+            more = {keyword.arg: value} if keyword.arg is not None else dict(value)
+            if twice := kwargs.keys() & more.keys():
+                self.at(node, env)
+                raise TypeError(f"got multiple values for keyword argument {min(twice)!r}")
+            kwargs |= more
         self.at(node, env)
         if function is super and not args:
             return self.parent_class(env)
@@ -154,7 +155,11 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, Traced):
-            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+            if (
+                args
+                and type(args[0]) is not Traced
+                and (method := behind(self.ctx.session, function, args[0])) is not None
+            ):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]
@@ -163,17 +168,19 @@ class Interpreter(Containers):
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
-            special = None if isinstance(function, Traced) else SPECIAL.get(function)
+            form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
-            special = None
-        if special is not None:
-            return (yield special(self, args, kwargs, env))
+            form = None
+        if form is not None:
+            return (yield form(self, args, kwargs, env))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType, Closure)) and is_user_code(
-            type(function).__dict__.get("__call__")
-        ):
-            args, function = [function, *args], type(function).__call__
+        elif not isinstance(function, (type, FunctionType, Closure)):
+            method = special(self.ctx.session, function, "__call__")
+            if (known := decorated(method)) is not None:
+                return (yield self.ctx.session.call(known[0], [function, *args], kwargs))
+            if method is not None:
+                args, function = [function, *args], method
         if _has_source(function) or is_user_generator(function):
             function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
@@ -185,9 +192,10 @@ class Interpreter(Containers):
         if isinstance(function, _CACHED) and (is_user_code(function.__wrapped__) or decorated(function.__wrapped__)):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
-            shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
+            kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
-                f"{shown} is not a function and cannot be called", hint="check the name before the parentheses"
+                f"{with_article(kind)} is not a function and cannot be called",
+                hint="check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -270,7 +278,7 @@ class Interpreter(Containers):
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return self._with_views(function, args, compute(*args, **kwargs))
+            return self._with_views(function, args, kwargs, compute(*args, **kwargs))
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -281,7 +289,7 @@ class Interpreter(Containers):
         try:
             result = function(*args, **kwargs)
             self.owned.adopt(result)
-            return self._with_views(function, args, result)
+            return self._with_views(function, args, kwargs, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
@@ -296,17 +304,18 @@ class Interpreter(Containers):
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
 
-    def _with_views(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+    def _with_views(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:
         """The arrays that a function returns, as views of those that it got, or as arrays of their own."""
         owner = getattr(function, "__self__", None)
         arrays = [array for array in (owner, *args) if is_array(array)]
         if not arrays:
             return result
+        are_views = gives_views(function, arrays, kwargs)
         if isinstance(result, Traced):
-            return _as_view(result, arrays) if gives_views(function) else _as_array(result, arrays)
+            return _as_view(result, arrays) if are_views else _as_array(result, arrays)
         if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
             for part in result:
-                if gives_views(function):
+                if are_views:
                     _as_view(part, arrays)
         elif hasattr(type(result), "__next__"):
             self.aliases.iterates(result, arrays)
@@ -383,7 +392,7 @@ class Interpreter(Containers):
         def work() -> Work:
             self.aliases.envs.append(env)
             try:
-                yield self.run_body(closure.node, env)  # type: ignore[arg-type]
+                return (yield self.run_body(closure.node, env))  # type: ignore[arg-type]
             finally:
                 self.aliases.envs.remove(env)
 
@@ -396,9 +405,13 @@ class Interpreter(Containers):
         if isinstance(node, ast.Yield):
             yield Yielded(value)
             return None
-        for item in self.iterate(value, self.span(node, env)):
+        items = self.iterate(value, self.span(node, env))
+        while True:
+            try:
+                item = next(items)
+            except StopIteration as end:
+                return end.value
             yield Yielded(item)
-        return None
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py
@@ -454,10 +467,6 @@ def _refuse_traced_inside(values: Sequence[Any]) -> None:
                 f"ut.static(...) runs when the function is captured, where a traced {leaf.type} has no value yet",
                 hint="only what does not depend on the function's arguments can be static",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 HANDLERS.update({

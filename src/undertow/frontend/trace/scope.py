@@ -64,6 +64,7 @@ class Scope:
         self.main = main
         self.variables: dict[Any, str] = {}  # variable in use -> its name in the graphs
         self.binding: Binding | None = None
+        self.failed_captures = 0
         self.places: Places | None = None  # what is read outside; None where Python runs once, as in a SubGraph
         self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
 
@@ -71,6 +72,8 @@ class Scope:
 
     def resolve(self, value: Traced) -> Port:
         builder = self.ctx.open_builder
+        if value.builder is not builder:
+            value = self.bound(value)
         if value.builder is builder:
             return builder.use(value.port)
         if value.builder.context is not builder.context:
