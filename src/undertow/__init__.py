@@ -43,8 +43,13 @@ def __getattr__(name: str) -> _Any:
     if name in globals():
         return globals()[name]
     from undertow.elsewhere import FRAMEWORKS, unknown_name
+    from undertow.tracebacks import shorten
 
-    raise unknown_name("ut", name, known, FRAMEWORKS)
+    try:
+        raise unknown_name("ut", name, known, FRAMEWORKS)
+    except AttributeError as fault:
+        shorten(fault)
+        raise
 
 
 def __dir__() -> list[str]:

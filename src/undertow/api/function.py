@@ -97,6 +97,7 @@ class Function:
 
     if not TYPE_CHECKING:  # for a checker, a class with `__getattr__` would have every name
 
+        @boundary
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
