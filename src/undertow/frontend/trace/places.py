@@ -96,6 +96,7 @@ class Getter:
 
     function: Any
     args: tuple[Any, ...]
+    is_kept: bool = False  # does the object keep what it gives?
 
 
 @dataclass(slots=True, eq=False)
@@ -338,7 +339,7 @@ class Places:
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))
+                return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
