@@ -1040,3 +1040,43 @@ def test_a_saved_function_keeps_the_values_that_it_had(tmp_path: Any, monkeypatc
     assert again(x) == expected
     with pytest.raises(ut.SaveError, match="takes an object"):
         ut.save(Model.loss, tmp_path / "loss.ut")
+
+
+def test_special_methods_are_read_at_each_call() -> None:
+    class Sized:
+        def __init__(self) -> None:
+            self.w = 2.0
+
+        def __len__(self) -> int:
+            return 3
+
+        def __getattr__(self, name: str) -> float:
+            return self.w + len(name)
+
+    sized: Any = Sized()
+
+    def plain(x):
+        return x * len(sized) + sized.extra
+
+    f = ut.function(plain)
+    agree(f, 2.0)
+    sized.w = 5.0
+    agree(f, 2.0)
+    Sized.__len__ = lambda self: 10  # type: ignore[method-assign]
+    agree(f, 2.0)
+    sized.extra = 7.0
+    agree(f, 2.0)
+    del sized.extra
+    agree(f, 2.0)
+    Sized.extra = 9.0  # type: ignore[attr-defined]
+    agree(f, 2.0)
+
+
+def test_attributes_of_functions() -> None:
+    def scale(x):
+        return x * scale.by
+
+    f = ut.function(scale)
+    for by in (2.0, 5.0, 3):
+        scale.by = by
+        agree(f, 2.0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import inspect
 import math
 from types import FunctionType
@@ -16,6 +15,7 @@ from typing import Any
 from undertow.frontend.interpret.operators import COMPARISONS, NAMES
 from undertow.frontend.interpret.purity import is_generated
 from undertow.frontend.syntax.calling import is_user_code
+from undertow.frontend.values.traced import context
 from undertow.tracebacks import is_library_file
 
 _REFLECTED = {ast.Lt: "gt", ast.LtE: "ge", ast.Gt: "lt", ast.GtE: "le", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -30,20 +30,24 @@ _BUILT_IN: dict[Any, str] = {
 }  # fmt: skip
 
 
-@functools.lru_cache(maxsize=4096)
-def _find(cls: Any, name: str) -> FunctionType | None:
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            method = base.__dict__[name]
-            is_own = (is_user_code(method) or is_user_generator(method)) and not is_generated(method)
-            return method if is_own else None
-    return None
+_HEAP_TYPE = 1 << 9  # a flag of CPython's type objects: made by a class statement
 
 
 def special(value: Any, name: str) -> FunctionType | None:
     """The special method of a value, if its class is the user's and defines it in Python."""
     cls: Any = type(value)
-    return _find(cls, name)
+    if not cls.__flags__ & _HEAP_TYPE:
+        return None
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            method: FunctionType = base.__dict__[name]
+            if not (is_user_code(method) or is_user_generator(method)) or is_generated(method):
+                return None
+            current = context()
+            if current is not None and current.builder is not None:
+                current.session.attribute(cls, name)  # another method captures again
+            return method
+    return None
 
 
 def is_user_generator(function: Any) -> bool:

@@ -309,6 +309,9 @@ class Places:
         place = self.place_of(value)
         kind = type(value)
         if place is None and not is_user_class(kind):
+            is_function = isinstance(value, FunctionType) or hasattr(kind, "__undertow_definition__")
+            if is_function and name in getattr(value, "__dict__", ()) and not name.startswith("__"):
+                return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
             return getattr(value, name)
         own: Any = getattr(value, "__dict__", ())
         for owner in kind.__mro__:
@@ -317,6 +320,8 @@ class Places:
         fallback = inspect.getattr_static(kind, "__getattr__", None)
         if name not in own and is_user_code(fallback):
             self._guard_class(kind, "__getattr__")
+            for owner in filter(is_user_class, kind.__mro__):
+                self.miss(None, self._paths.dict_of(owner), Read.ITEM, name)
             if place is not None:
                 self.miss(place, None, Read.OWN, name)
             return Getter(fallback, (value, name))
@@ -557,7 +562,7 @@ def _is_object(value: Any) -> bool:
         or kind.__module__.startswith("undertow.")
     ):
         return False
-    if hasattr(value, "__undertow_definition__"):
+    if inspect.getattr_static(value, "__undertow_definition__", None) is not None:  # `__getattr__` may answer anything
         return False
     return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
 

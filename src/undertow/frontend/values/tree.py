@@ -69,7 +69,11 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
     if hasattr(type(value), "__undertow_parts__"):
         parts: tuple[Token, list[Any]] = value.__undertow_parts__()  # type: ignore[attr-defined]
         return parts
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "__undertow_static__"):
+    if (
+        dataclasses.is_dataclass(value)
+        and not isinstance(value, type)
+        and not hasattr(type(value), "__undertow_static__")
+    ):
         names = tuple(f.name for f in dataclasses.fields(value))
         return ("dataclass", len(names), type(value), names), [getattr(value, name) for name in names]
     if type(value) is SimpleNamespace:
