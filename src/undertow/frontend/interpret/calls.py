@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
@@ -36,8 +36,7 @@ from undertow.frontend.interpret.purity import (
     seen_by,
     why_refused,
 )
-from undertow.frontend.interpret.special import behind, is_user_generator
-from undertow.frontend.interpret.special import special as special_method
+from undertow.frontend.interpret.special import behind, is_user_generator, special
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -153,7 +152,11 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, Traced):
-            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+            if (
+                args
+                and type(args[0]) is not Traced
+                and (method := behind(self.ctx.session, function, args[0])) is not None
+            ):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]
@@ -162,15 +165,19 @@ class Interpreter(Containers):
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
-            special = None if isinstance(function, Traced) else SPECIAL.get(function)
+            form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
-            special = None
-        if special is not None:
-            return (yield special(self, args, kwargs, env))
+            form = None
+        if form is not None:
+            return (yield form(self, args, kwargs, env))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType, Closure)) and special_method(function, "__call__"):
-            args, function = [function, *args], type(function).__call__
+        elif not isinstance(function, (type, FunctionType, Closure)):
+            method = special(self.ctx.session, function, "__call__")
+            if (known := decorated(method)) is not None:
+                return (yield self.ctx.session.call(known[0], [function, *args], kwargs))
+            if method is not None:
+                args, function = [function, *args], method
         if _has_source(function) or is_user_generator(function):
             function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
@@ -182,9 +189,10 @@ class Interpreter(Containers):
         if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
-            shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
+            kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
-                f"{shown} is not a function and cannot be called", hint="check the name before the parentheses"
+                f"{with_article(kind)} is not a function and cannot be called",
+                hint="check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -455,10 +463,6 @@ def _refuse_traced_inside(values: Sequence[Any]) -> None:
                 f"ut.static(...) runs when the function is captured, where a traced {leaf.type} has no value yet",
                 hint="only what does not depend on the function's arguments can be static",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 HANDLERS.update({

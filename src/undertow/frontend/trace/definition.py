@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.errors import CaptureError, Span, TypeMismatch, brief, with_article
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
@@ -294,14 +294,10 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
             )
         if _is_array_like(value) and not hasattr(type(value), "__undertow_read__"):
             raise TypeMismatch(
-                f"{called} is {_a(type(value).__name__)}, not an array of NumPy's",
+                f"{called} is {with_article(type(value).__name__)}, not an array of NumPy's",
                 span,
                 hint="pass an array: np.asarray(x)",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _how_to_structure(value: Any, note: Annotation) -> str:

@@ -1,4 +1,4 @@
-"""Arguments of classes that are based on numbers and containers of Python's, and compute in their own way."""
+"""Arguments of classes that are based on Python's numbers, and compute in their own way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.values.traced import Traced
 
 _EXACT = frozenset((bool, int, float, list, tuple, dict, str, type(None), np.ndarray, np.float64, np.int64, Traced))
-_BASES = (int, float, list, dict, tuple)
+_BASES = (int, float)
 _MAY_DIFFER = frozenset(("__init__", "__new__", "__doc__", "__module__", "__dict__", "__repr__", "__class_getitem__"))
 
 
 def refuse_own_classes(value: Any, called: str, span: Span | None) -> None:
-    """Refuse numbers and containers of classes that compute in their own way: a graph holds plain ones."""
+    """Refuse numbers of classes that compute in their own way: a graph holds plain ones."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -35,9 +35,9 @@ def refuse_own_classes(value: Any, called: str, span: Span | None) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _own_method(kind: type) -> str:
-    """The name of a method that a class of the user's overrides of the number or container that it is."""
+    """The name of a method that a class of the user's overrides of the number that it is."""
     base = next((base for base in _BASES if issubclass(kind, base)), None)
-    if base is None or (base is tuple and hasattr(kind, "_fields")) or not is_user_class(kind):
+    if base is None or not is_user_class(kind):
         return ""
     owners = [owner for owner in kind.__mro__[: kind.__mro__.index(base)] if is_user_class(owner)]
     known = vars(base).keys() - _MAY_DIFFER

@@ -72,6 +72,8 @@ class Scope:
 
     def resolve(self, value: Traced) -> Port:
         builder = self.ctx.open_builder
+        if value.builder is not builder:
+            value = self.bound(value)
         if value.builder is builder:
             return builder.use(value.port)
         if value.builder.context is not builder.context:
