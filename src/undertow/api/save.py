@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from undertow.api import archive
-from undertow.api.function import Function, Program
+from undertow.api.function import Function
 from undertow.api.manifest import Encoder, Json
+from undertow.api.program import Program
 from undertow.errors import GraphError, SaveError
 from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
