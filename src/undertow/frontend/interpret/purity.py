@@ -164,7 +164,13 @@ def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
         what = f"{'np' if module.startswith('numpy') else 'ut'}.{name} with out="
     elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
         what = f"np.{name}"
-    elif module == "_operator" and name in _UPDATES and args and getattr(args[0], "ndim", 0):
+    elif (
+        module == "_operator"
+        and name in _UPDATES
+        and args
+        and isinstance(args[0], (Traced, np.ndarray))
+        and args[0].ndim
+    ):
         what = f"operator.{name}"
     if what:
         raise CaptureError(
