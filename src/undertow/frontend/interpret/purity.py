@@ -150,6 +150,10 @@ _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axi
 _UPDATES = frozenset(name for name in dir(operator) if name[0] == "i" and f"__{name[1:]}__" in dir(operator))
 
 
+def _is_array(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, (Traced, np.ndarray)) and value.ndim for value in values)
+
+
 def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Refuse functions of NumPy that write into one of their arguments."""
     ufunc = function if isinstance(function, np.ufunc) else getattr(function, "__self__", None)
