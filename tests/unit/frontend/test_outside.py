@@ -1135,3 +1135,17 @@ def test_objects_that_have_every_attribute() -> None:
         agree(f, 3.0)
         anything.w += 1.0
     assert captures(f) == 1
+
+
+def test_defaults_of_keywords_that_change() -> None:
+    def scaled(x, *, by=2.0, name="up"):
+        return x * by if name == "up" else -x
+
+    @ut.function
+    def f(x):
+        return scaled(x)
+
+    agree(f, 3.0)
+    for name, value in {"by": 4.0, "name": "down"}.items():
+        scaled.__kwdefaults__[name] = value
+        agree(f, 3.0)

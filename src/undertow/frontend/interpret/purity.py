@@ -120,12 +120,16 @@ _ITERATES: frozenset[Any] = frozenset((
 ))  # fmt: skip
 
 
-def iterates(function: Any) -> bool:
-    """Does it loop over its arguments?"""
+def _is_among(function: Any, functions: frozenset[Any]) -> bool:
     try:
-        return function in _ITERATES
+        return function in functions
     except TypeError:  # not hashable
         return False
+
+
+def iterates(function: Any) -> bool:
+    """Does it loop over its arguments?"""
+    return _is_among(function, _ITERATES)
 
 
 def gives_views(function: Any, arrays: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -138,10 +142,7 @@ def gives_views(function: Any, arrays: Sequence[Any], kwargs: Mapping[str, Any])
 
 def calls_back(function: Any) -> bool:
     """Does it call functions that it is passed?"""
-    try:
-        return function in _CALLS_BACK or getattr(function, "__name__", "") == "sort"
-    except TypeError:  # not hashable
-        return False
+    return _is_among(function, _CALLS_BACK) or getattr(function, "__name__", "") == "sort"
 
 
 # Functions of NumPy that change an array.
@@ -194,10 +195,7 @@ def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
             return owner, name
         if (hasattr(function, "__objclass__") or is_generated(function)) and args:  # list.append(items, x)
             return args[0], name
-    try:
-        return (args[0], name) if args and function in _CHANGES_FIRST else None
-    except TypeError:  # not hashable
-        return None
+    return (args[0], name) if args and _is_among(function, _CHANGES_FIRST) else None
 
 
 def place_of(function: Any) -> tuple[str, str]:

@@ -413,14 +413,17 @@ class Places:
         return getattr(value, name)
 
     def default(self, function: Any, name: str, value: Any) -> Any:
-        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
-        if isinstance(value, PLAIN):
-            return value
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        """The default of a parameter of a function of the user's.
+
+        Those of keywords are in a dict, which may change; others in a tuple that is guarded with the function.
+        """
         defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         if name in named:
             held = self.take(None, function, Read.ATTRIBUTE, "__kwdefaults__", named, function.__name__)
             return held[name]
+        if isinstance(value, PLAIN):
+            return value
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if name in names[len(names) - len(defaults) :]:
             held = self.take(None, function, Read.ATTRIBUTE, "__defaults__", defaults, function.__name__)
             return held[names.index(name) - len(names) + len(defaults)]
