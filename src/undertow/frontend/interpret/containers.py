@@ -374,21 +374,22 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
             f"a traced {value.type} has no attribute `{name}`",
             span,
             hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
+            kind=AttributeError,
         )
     if isinstance(fault, UnknownName):
-        return CaptureError(fault.what, span, fault.hint)
+        return CaptureError(fault.what, span, fault.hint, kind=AttributeError)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")
-        return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
+        hint = hint or f"dir({short}) lists what it has"
+        return CaptureError(f"`{short}` has no `{name}`", span, hint, kind=AttributeError)
     if isinstance(value, Closure):
-        return CaptureError(
-            f"the function `{value.name}` has no attribute `{name}`", span, "check the name before the dot"
-        )
+        what = f"the function `{value.name}` has no attribute `{name}`"
+        return CaptureError(what, span, "check the name before the dot", kind=AttributeError)
     hint = did_you_mean(name, dir(value)) or "check the name before the dot"
     if hasattr(type(value), "__undertow_read__"):
         hint = f"write v.read().{name}, or use a function of ut: these read the variable"
-    return CaptureError(" ".join(str(fault).split()), span, hint)
+    return CaptureError(" ".join(str(fault).split()), span, hint, kind=AttributeError)
 
 
 HANDLERS.update({

@@ -256,7 +256,7 @@ class Places:
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
         if (container := _parts_of(value, place)) is not None:
-            if _is_large(value):
+            if _is_large(value) and not (self._keeps and _has_floats(value)):
                 return self._take_equal(place, value)
             place.check, place.expected, shell, build, parts = container
             if shell is not None:  # it may contain itself
@@ -720,6 +720,10 @@ def _is_large(value: Any) -> bool:
     """Does a container hold many numbers, and nothing but constants?"""
     count = _is_plain(value)
     return count is not None and count > _MOST_HIDDEN
+
+
+def _has_floats(value: Any) -> bool:
+    return any(isinstance(leaf, (float, np.floating)) for leaf in tree.flatten(value)[0])
 
 
 def _is_plain(value: Any) -> int | None:
