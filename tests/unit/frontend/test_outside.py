@@ -1056,11 +1056,15 @@ def test_subclasses_of_containers_are_read_by_their_methods() -> None:
         def __len__(self):
             return 7
 
-    table, row = Table(a=2.0), Row([3.0, 4.0])
+    class Pair(tuple):
+        def __add__(self, other):
+            return Pair(a + b for a, b in zip(self, other, strict=True))
+
+    table, row, pair = Table(a=2.0), Row([3.0, 4.0]), Pair((1.0, 2.0))
 
     @ut.function
     def f(x):
-        return table["a"] * x + row[1] + len(row)
+        return table["a"] * x + row[1] + len(row) + (pair + pair)[1]
 
     for _ in range(3):
         agree(f, 3.0)

@@ -179,7 +179,10 @@ def _sum(values: Any, start: Any = 0) -> Any:
     if isinstance(values, Traced):
         if not values.type.rank:
             raise TypeMismatch(f"sum() takes an array or a list, not {said(values.type)}", hint="use the number itself")
-        total = functions.sum(values, axis=0)
+        if values.type.shape[0] == 0:
+            return start
+        # Python adds items to an int, one by one, so that an i32 stays one.
+        total = functions.sum(values, axis=0, dtype=None if values.dtype == bool_ else values.dtype)
         return total if isinstance(start, int) and start == 0 else start + total
     total = start
     for value in values:

@@ -24,12 +24,14 @@ from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
+from undertow.frontend.interpret.instead import instead_of_math
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
     changed_by,
     gives_views,
+    has_lasting_effect,
     is_generated,
     is_pure,
     iterates,
@@ -192,7 +194,7 @@ class Interpreter(Containers):
             return (yield self.invoke(function, args, kwargs))
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))
-        if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
+        if isinstance(function, _CACHED) and (is_user_code(function.__wrapped__) or decorated(function.__wrapped__)):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
             kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
@@ -214,14 +216,28 @@ class Interpreter(Containers):
             key = (function, tuple(args), tuple(sorted(kwargs.items())))
             is_known = key in self.cached
         except (TypeError, CaptureError):  # an argument without a hash: a traced one, perhaps
-            return (yield self.call(function.__wrapped__, args, kwargs))
+            return (yield self._call_once(function.__wrapped__, args, kwargs))
         if not is_known:
-            value = yield self.call(function.__wrapped__, args, kwargs)
+            value = yield self._call_once(function.__wrapped__, args, kwargs)
             if any(map(is_traced, tree.flatten(value, is_traced)[0])):
                 return value
             self.cached[key] = value
             self.owned.disown(value)  # the cache keeps it for later calls
         return self.cached[key]
+
+    def _call_once(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """A call that Python may leave out, if it has made the same one before: that must not show."""
+        builder, span = self.ctx.open_builder, self.ctx.span
+        written = len(builder.nodes)
+        value = yield self.call(function, args, kwargs)
+        if has_lasting_effect(builder.nodes[written:], self.ctx.session.graphs):
+            raise CaptureError(
+                "functools.cache leaves out calls that were made before, but a graph makes them all: "
+                "this one prints, or changes a variable",
+                span,
+                hint="remove the cache",
+            )
+        return value
 
     def construct(self, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """An object of a class of the user's: its `__new__`, `__init__` and `__post_init__` are captured inline."""
@@ -283,12 +299,14 @@ class Interpreter(Containers):
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return self._with_views(function, args, kwargs, compute(*args, **kwargs))
+            computed = compute(*args, **kwargs)
+            self.owned.adopt(computed)
+            return self._with_views(function, args, kwargs, computed)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
                 f"math.{function.__name__} cannot be captured for traced values",
-                hint="write it with the functions of ut, such as ut.exp, ut.log, ut.erf",
+                hint=instead_of_math(function.__name__),
             )
         function = of_ufunc(function, args, kwargs)
         try:
@@ -378,7 +396,12 @@ class Interpreter(Containers):
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
                 f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
-                hint=f"a recursive function that works on traced values needs @ut.function: decorate `{closure.name}`",
+                hint="a recursive function that works on traced values needs @ut.function: "
+                + (
+                    "write the lambda as a `def`, and decorate that"
+                    if isinstance(closure.node, ast.Lambda)
+                    else f"decorate `{closure.name}`, and annotate its result"
+                ),
             )
         try:
             if isinstance(closure.node, ast.Lambda):

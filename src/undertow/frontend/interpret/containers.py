@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, UnknownName
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
+from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
+from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
@@ -67,7 +70,11 @@ class Containers(Expressions):
         try:
             held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
-            raise _no_attribute(value, name, fault, span) from None
+            error = _no_attribute(value, name, fault, span)
+            if (value is None or is_users(value)) and is_conditional(self.ctx):
+                raise_later(error, self.ctx)  # the end of a list, perhaps, where the run does not get
+                raise Halted from None
+            raise error from None
         if isinstance(held, Getter):
             held = yield self.call(held.function, held.args, {}, env)
         return self.ctx.session.seen(held)
@@ -106,6 +113,9 @@ class Containers(Expressions):
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
             raise text_too_early(key)
+        if value is None and is_conditional(self.ctx):
+            raise_later(TypeError("'NoneType' object is not subscriptable"), self.ctx)
+            raise Halted
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
@@ -128,7 +138,8 @@ class Containers(Expressions):
             return getitem(value, key)
         raise CaptureError(
             f"a {type(value).__name__} cannot be indexed by a traced value",
-            hint="index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
+            hint=_LOOKUPS.get(type(value), "")
+            or "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
         )
 
     def slice(self, node: ast.Slice, env: Env) -> Work:
@@ -174,7 +185,7 @@ class Containers(Expressions):
                     raise CaptureError(
                         "the `if` of a comprehension must not depend on traced values",
                         self.span(test, env),
-                        hint="use ut.where, or a loop over range",
+                        hint=_keep_every(node, test),
                     )
                 if not truth:
                     holds = False
@@ -280,7 +291,8 @@ class Containers(Expressions):
         if has_traced(key) and not isinstance(container, Traced):
             raise CaptureError(
                 f"a {type(container).__name__} cannot be changed at a traced index",
-                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
+                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"
+                + ("; a memo can be left out" if isinstance(container, dict) else ""),
             )
         if isinstance(key, TracedText):
             raise text_too_early(key)
@@ -329,6 +341,20 @@ class Containers(Expressions):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
 
 
+_LOOKUPS: dict[type, str] = {
+    str: "pass the codes of its characters, which can be indexed: np.array([ord(c) for c in text])",
+    dict: "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`; a memo can be left out",
+}
+
+
+def _keep_every(node: Any, test: ast.expr) -> str:
+    """The hint for a comprehension that would choose items at run time."""
+    if isinstance(node, ast.DictComp):
+        return "the keys of a dict are known at capture time: keep them all, and choose a value for each"
+    kept = f"{ast.unparse(node.elt)} if {ast.unparse(test)} else 0"
+    return f"the number of items is known at capture time: keep them all, as in `{kept}`, or add up in a `for` loop"
+
+
 def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:
     """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
     name = called if called.isidentifier() else "x"
@@ -369,7 +395,11 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
+            hint = (
+                _FOREIGN.get(name, "")
+                or instead_of_method(name)
+                or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
+            )
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,
@@ -381,11 +411,16 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")
-        hint = hint or f"dir({short}) lists what it has"
-        return CaptureError(f"`{short}` has no `{name}`", span, hint, kind=AttributeError)
+        return CaptureError(
+            f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has", kind=AttributeError
+        )
     if isinstance(value, Closure):
-        what = f"the function `{value.name}` has no attribute `{name}`"
-        return CaptureError(what, span, "check the name before the dot", kind=AttributeError)
+        return CaptureError(
+            f"the function `{value.name}` has no attribute `{name}`",
+            span,
+            "check the name before the dot",
+            kind=AttributeError,
+        )
     hint = did_you_mean(name, dir(value)) or "check the name before the dot"
     if hasattr(type(value), "__undertow_read__"):
         hint = f"write v.read().{name}, or use a function of ut: these read the variable"

@@ -130,6 +130,10 @@ class Statements(Interpreter):
         error = yield self.expr(node.exc, env)
         self.at(node, env)
         kind = error if isinstance(error, type) else type(error)
+        if not issubclass(kind, BaseException):
+            raise CaptureError(
+                f"only exceptions can be raised, not a {kind.__name__}", hint='raise one: ValueError("a text")'
+            )
         if isinstance(error, KeyboardInterrupt):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
         if not is_conditional(self.ctx):

@@ -33,6 +33,10 @@ class Session(Protocol):
     failed_captures: int  # functions whose capture was given up half-way
 
     @property
+    def is_called(self) -> bool:
+        """Is what is captured now a function with an annotated result that another captured one calls?"""
+
+    @property
     def ctx(self) -> Context:
         """Where nodes are written now."""
 
