@@ -5,7 +5,6 @@ A call of an @ut.function becomes a call node, the user's own Python is captured
 
 from __future__ import annotations
 
-import abc
 import ast
 import dataclasses
 import functools
@@ -13,7 +12,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,6 @@ _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
 _SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
-_PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
 
@@ -243,7 +241,13 @@ class Interpreter(Containers):
         """An object of a class of the user's: its `__new__`, `__init__` and `__post_init__` are captured inline."""
         new, init = cls.__new__, cls.__init__
         has_fields = is_generated(init) and dataclasses.is_dataclass(cls)
-        if type(cls) not in _PLAIN_METACLASSES or not (_has_source(new) or _has_source(init) or has_fields):
+        make: Any = type(cls).__call__
+        if is_user_code(make):
+            raise CaptureError(
+                f"`{cls.__name__}` is made by `{type(cls).__name__}.__call__`, a metaclass, which cannot be captured",
+                hint="make the object outside of the function, and pass it as an argument",
+            )
+        if make is not type.__call__ or not (_has_source(new) or _has_source(init) or has_fields):
             return self.call_native(cls, args, kwargs)
         if _has_source(new):
             made = yield self.call(new, [cls, *args], kwargs)
@@ -273,6 +277,8 @@ class Interpreter(Containers):
                 value = yield self.call(field.default_factory, [], {})
             if field.name not in stored:
                 only_for_init.append(value)
+            elif value is not dataclasses.MISSING and _has_source(cls.__setattr__):
+                yield self.call(cls.__setattr__, [made, field.name, value], {})
             elif value is not dataclasses.MISSING:
                 object.__setattr__(made, field.name, value)
         if hasattr(cls, "__post_init__"):

@@ -25,6 +25,7 @@ from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.own_classes import refuse_own_classes
 from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
@@ -235,6 +236,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
+        refuse_own_classes(value, called, span)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
                 f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",

@@ -95,6 +95,7 @@ class Getter:
 
     function: Any
     args: tuple[Any, ...]
+    is_kept: bool = False  # does the object keep what it gives?
 
 
 @dataclass(slots=True, eq=False)
@@ -316,6 +317,9 @@ class Places:
         place = self.place_of(value)
         kind = type(value)
         if place is None and not is_user_class(kind):
+            is_function = isinstance(value, FunctionType) or hasattr(kind, "__undertow_definition__")
+            if is_function and name in getattr(value, "__dict__", ()) and not name.startswith("__"):
+                return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
             return getattr(value, name)
         own: Any = getattr(value, "__dict__", ())
         for owner in kind.__mro__:
@@ -324,6 +328,8 @@ class Places:
         fallback = inspect.getattr_static(kind, "__getattr__", None)
         if name not in own and is_user_code(fallback):
             self._guard_class(kind, "__getattr__")
+            for owner in filter(is_user_class, kind.__mro__):
+                self.miss(None, self._paths.dict_of(owner), Read.ITEM, name)
             if place is not None:
                 self.miss(place, None, Read.OWN, name)
             return Getter(fallback, (value, name))
@@ -346,7 +352,7 @@ class Places:
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))
+                return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -407,14 +413,17 @@ class Places:
         return getattr(value, name)
 
     def default(self, function: Any, name: str, value: Any) -> Any:
-        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
-        if isinstance(value, PLAIN):
-            return value
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        """The default of a parameter of a function of the user's.
+
+        Those of keywords are in a dict, which may change; others in a tuple that is guarded with the function.
+        """
         defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         if name in named:
             held = self.take(None, function, Read.ATTRIBUTE, "__kwdefaults__", named, function.__name__)
             return held[name]
+        if isinstance(value, PLAIN):
+            return value
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if name in names[len(names) - len(defaults) :]:
             held = self.take(None, function, Read.ATTRIBUTE, "__defaults__", defaults, function.__name__)
             return held[names.index(name) - len(names) + len(defaults)]
