@@ -149,6 +149,14 @@ def calls_back(function: Any) -> bool:
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
 
 
+# Functions of `operator` that do what `x += y` does; `inv` is no update of `nv`.
+_UPDATES = frozenset(name for name in dir(operator) if name[0] == "i" and f"__{name[1:]}__" in dir(operator))
+
+
+def _is_array(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, (Traced, np.ndarray)) and value.ndim for value in values)
+
+
 def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Refuse functions of NumPy that write into one of their arguments."""
     ufunc = function if isinstance(function, np.ufunc) else getattr(function, "__self__", None)
@@ -163,6 +171,14 @@ def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
         what = f"{'np' if module.startswith('numpy') else 'ut'}.{name} with out="
     elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
         what = f"np.{name}"
+    elif (
+        module == "_operator"
+        and name in _UPDATES
+        and args
+        and isinstance(args[0], (Traced, np.ndarray))
+        and args[0].ndim
+    ):
+        what = f"operator.{name}"
     if what:
         raise CaptureError(
             f"{what} changes an array in place, which cannot be captured",

@@ -30,6 +30,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import is_object
 from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
 from undertow.frontend.trace.outside_containers import PLAIN, copied, count_constants, is_large, parts_of, tuple_of
+from undertow.frontend.values import tree
 from undertow.frontend.values.state import Variable
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
@@ -95,6 +96,7 @@ class Getter:
 
     function: Any
     args: tuple[Any, ...]
+    is_kept: bool = False  # does the object keep what it gives?
 
 
 @dataclass(slots=True, eq=False)
@@ -254,7 +256,7 @@ class Places:
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
         if (container := parts_of(value, place.name)) is not None:
-            if is_large(value):
+            if is_large(value) and not (self._keeps and _has_floats(value)):
                 return self._take_equal(place, value)
             place.check, place.expected, shell, build, parts = container
             if shell is not None:  # it may contain itself
@@ -316,6 +318,9 @@ class Places:
         place = self.place_of(value)
         kind = type(value)
         if place is None and not is_user_class(kind):
+            is_function = isinstance(value, FunctionType) or hasattr(kind, "__undertow_definition__")
+            if is_function and name in getattr(value, "__dict__", ()) and not name.startswith("__"):
+                return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
             return getattr(value, name)
         own: Any = getattr(value, "__dict__", ())
         for owner in kind.__mro__:
@@ -324,6 +329,8 @@ class Places:
         fallback = inspect.getattr_static(kind, "__getattr__", None)
         if name not in own and is_user_code(fallback):
             self._guard_class(kind, "__getattr__")
+            for owner in filter(is_user_class, kind.__mro__):
+                self.miss(None, self._paths.dict_of(owner), Read.ITEM, name)
             if place is not None:
                 self.miss(place, None, Read.OWN, name)
             return Getter(fallback, (value, name))
@@ -346,7 +353,7 @@ class Places:
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))
+                return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -583,6 +590,10 @@ def _floats_of_class(value: Any) -> list[str]:
             if is_float and name not in own and is_user_class(base) and not name.startswith("__"):
                 found[name] = None
     return list(found)
+
+
+def _has_floats(value: Any) -> bool:
+    return any(isinstance(leaf, (float, np.floating)) for leaf in tree.flatten(value)[0])
 
 
 def _is_pure(op: str) -> bool:
