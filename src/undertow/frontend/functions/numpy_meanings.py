@@ -329,16 +329,16 @@ def item_of(a: Any, *at: Any) -> Any:
         size = np.prod(_known_shape(a, "x.item()"), dtype=int)
         if size != 1:
             raise TypeMismatch(f"x.item() takes an array of one element, not {said(a.type)}", hint="name it: x[i]")
-        return arrays.reshape(a, ())
+        return elementwise.python_number(arrays.reshape(a, ()))
     if len(at) == 1 and not isinstance(at[0], tuple):
-        return FUNCTIONS["__getitem__"](flattened(a), at[0])
-    return FUNCTIONS["__getitem__"](a, at[0] if len(at) == 1 else at)
+        return elementwise.python_number(FUNCTIONS["__getitem__"](flattened(a), at[0]))
+    return elementwise.python_number(FUNCTIONS["__getitem__"](a, at[0] if len(at) == 1 else at))
 
 
 def nested(a: Any) -> Any:
     """x.tolist(): nested lists of scalars. (Recursion is as deep as an array has axes.)"""
     known = _known_shape(a, "x.tolist()")
-    return [nested(part) for part in arrays.unstack(a)] if known else a
+    return [nested(part) for part in arrays.unstack(a)] if known else elementwise.python_number(a)
 
 
 def reshaped(a: Any, *shape: Any) -> Any:

@@ -5,15 +5,15 @@ A call of an @ut.function becomes a call node, the user's own Python is captured
 
 from __future__ import annotations
 
-import abc
 import ast
 import dataclasses
 import functools
 import inspect
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +60,6 @@ _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
 _SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
-_PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
 
@@ -242,7 +241,13 @@ class Interpreter(Containers):
         """An object of a class of the user's: its `__new__`, `__init__` and `__post_init__` are captured inline."""
         new, init = cls.__new__, cls.__init__
         has_fields = is_generated(init) and dataclasses.is_dataclass(cls)
-        if type(cls) not in _PLAIN_METACLASSES or not (_has_source(new) or _has_source(init) or has_fields):
+        make: Any = type(cls).__call__
+        if is_user_code(make):
+            raise CaptureError(
+                f"`{cls.__name__}` is made by `{type(cls).__name__}.__call__`, a metaclass, which cannot be captured",
+                hint="make the object outside of the function, and pass it as an argument",
+            )
+        if make is not type.__call__ or not (_has_source(new) or _has_source(init) or has_fields):
             return self.call_native(cls, args, kwargs)
         if _has_source(new):
             made = yield self.call(new, [cls, *args], kwargs)
@@ -272,6 +277,8 @@ class Interpreter(Containers):
                 value = yield self.call(field.default_factory, [], {})
             if field.name not in stored:
                 only_for_init.append(value)
+            elif value is not dataclasses.MISSING and _has_source(cls.__setattr__):
+                yield self.call(cls.__setattr__, [made, field.name, value], {})
             elif value is not dataclasses.MISSING:
                 object.__setattr__(made, field.name, value)
         if hasattr(cls, "__post_init__"):
@@ -393,15 +400,7 @@ class Interpreter(Containers):
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
-            raise CaptureError(
-                f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
-                hint="a recursive function that works on traced values needs @ut.function: "
-                + (
-                    "write the lambda as a `def`, and decorate that"
-                    if isinstance(closure.node, ast.Lambda)
-                    else f"decorate `{closure.name}`, and annotate its result"
-                ),
-            )
+            raise _too_deep([open_.closure for open_ in self.aliases.envs])
         try:
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
@@ -472,6 +471,23 @@ def _as_view(value: Any, arrays: list[Any]) -> Any:
 def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     """A copy, for those who change it in place."""
     return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
+
+
+def _too_deep(open_: Sequence[Closure]) -> CaptureError:
+    """Plain Python that goes on and on. Who is blamed is a `def`: lambdas that call each other were made by one."""
+    last, times = open_[-1], _INLINE_DEPTH
+    name = last.name
+    hint = f"decorate `{name}`, and annotate its result"
+    if isinstance(last.node, ast.Lambda):
+        hint = "write the lambda as a `def`, and decorate that"
+        defined = Counter(closure.name for closure in open_ if not isinstance(closure.node, ast.Lambda))
+        made_by, often = max(defined.items(), key=operator.itemgetter(1), default=(name, 0))
+        if often > _SHOWN_DEPTH:
+            name, times, hint = made_by, often, f"decorate `{made_by}`, and annotate its result"
+    return CaptureError(
+        f"`{name}` calls itself, directly or through others, more than {times} times",
+        hint=f"a recursive function that works on traced values needs @ut.function: {hint}",
+    )
 
 
 def _has_source(function: Any) -> bool:

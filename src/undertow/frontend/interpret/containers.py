@@ -83,7 +83,12 @@ class Containers(Expressions):
                 raise Halted from None
             raise error from None
         if isinstance(held, Getter):
+            is_kept = held.is_kept and self.owned.has(value)
+            if is_kept:
+                self.owned.change(value, "")
             held = yield self.call(held.function, held.args, {}, env)
+            if is_kept:
+                vars(value)[name] = held
         return self.ctx.session.seen(held)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
@@ -319,8 +324,23 @@ class Containers(Expressions):
             yield self.call(own_rule, [changed, name, value], {})
         elif isinstance(accessor, property) and is_user_code(accessor.fset):
             yield self.call(accessor.fset, [changed, value], {})
+        elif (method := special(self.ctx.session, accessor, "__set__")) is not None:
+            yield self.call(method, [accessor, changed, value], {})
         else:
             setattr(changed, name, value)
+
+    def delete_attribute(self, changed: Any, name: str, called: str) -> Work:
+        """`del changed.name`, as the class of the object defines it."""
+        self.owned.change(changed, called)
+        accessor = inspect.getattr_static(type(changed), name, None)
+        if (own_rule := special(self.ctx.session, changed, "__delattr__")) is not None:
+            yield self.call(own_rule, [changed, name], {})
+        elif isinstance(accessor, property) and is_user_code(accessor.fdel):
+            yield self.call(accessor.fdel, [changed], {})
+        elif (method := special(self.ctx.session, accessor, "__delete__")) is not None:
+            yield self.call(method, [accessor, changed], {})
+        else:
+            delattr(changed, name)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:

@@ -174,8 +174,7 @@ class Statements(Interpreter):
                 self.at(target, env)
                 if isinstance(changed, Traced):
                     raise CaptureError("an attribute of a traced value cannot be deleted", hint="leave it as it is")
-                self.owned.change(changed, ast.unparse(target.value))
-                delattr(changed, target.attr)
+                yield self.delete_attribute(changed, target.attr, ast.unparse(target.value))
 
     def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> None:
         self.at(node, env)

@@ -25,6 +25,7 @@ from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.own_classes import refuse_own_classes
 from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
@@ -235,6 +236,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
+        refuse_own_classes(value, called, span)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
                 f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",
@@ -275,11 +277,6 @@ def how_to_return(value: Any, note: Annotation) -> str:
     return "return the annotated type, or change the annotation"
 
 
-_NOT_NUMBERS = {
-    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
-}  # fmt: skip
-
-
 def _is_array_like(value: Any) -> bool:
     """Does it hold numbers that may change, in a class of another library or of Python's?"""
     return not isinstance(value, (type, bytes)) and (
@@ -294,8 +291,9 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
     for token in structure:
         value = token[1].value if token[0] == "static" else None
         if isinstance(value, np.ndarray):
+            held = tree.NOT_NUMBERS.get(value.dtype.kind, "strings")
             raise TypeMismatch(
-                f"{called} is an array of {_NOT_NUMBERS.get(value.dtype.kind, 'strings')}, which graphs cannot hold",
+                f"{called} is an array of {held}, which graphs cannot hold",
                 span,
                 hint="pass an array of bool, i32, i64, f32 or f64; constants, such as names, may come in a tuple",
             )

@@ -97,6 +97,7 @@ class Getter:
 
     function: Any
     args: tuple[Any, ...]
+    is_kept: bool = False  # does the object keep what it gives?
 
 
 @dataclass(slots=True, eq=False)
@@ -266,7 +267,7 @@ class Places:
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
         if (container := parts_of(value, place.name)) is not None:
-            if is_large(value):
+            if is_large(value) and not (self._keeps and _has_floats(value)):
                 return self._take_equal(place, value)
             place.check, place.expected, shell, build, parts = container
             if shell is not None:  # it may contain itself
@@ -333,6 +334,9 @@ class Places:
         place = self.place_of(value)
         kind = type(value)
         if place is None and not is_user_class(kind):
+            is_function = isinstance(value, FunctionType) or hasattr(kind, "__undertow_definition__")
+            if is_function and name in getattr(value, "__dict__", ()) and not name.startswith("__"):
+                return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
             return getattr(value, name)
         own: Any = getattr(value, "__dict__", ())
         for owner in kind.__mro__:
@@ -341,6 +345,8 @@ class Places:
         fallback = inspect.getattr_static(kind, "__getattr__", None)
         if name not in own and is_user_code(fallback):
             self._guard_class(kind, "__getattr__")
+            for owner in filter(is_user_class, kind.__mro__):
+                self.miss(None, self._paths.dict_of(owner), Read.ITEM, name)
             if place is not None:
                 self.miss(place, None, Read.OWN, name)
             return Getter(fallback, (value, name))
@@ -363,7 +369,7 @@ class Places:
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))
+                return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -424,14 +430,17 @@ class Places:
         return getattr(value, name)
 
     def default(self, function: Any, name: str, value: Any) -> Any:
-        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
-        if isinstance(value, PLAIN):
-            return value
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        """The default of a parameter of a function of the user's.
+
+        Those of keywords are in a dict, which may change; others in a tuple that is guarded with the function.
+        """
         defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         if name in named:
             held = self.take(None, function, Read.ATTRIBUTE, "__kwdefaults__", named, function.__name__)
             return held[name]
+        if isinstance(value, PLAIN):
+            return value
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if name in names[len(names) - len(defaults) :]:
             held = self.take(None, function, Read.ATTRIBUTE, "__defaults__", defaults, function.__name__)
             return held[names.index(name) - len(names) + len(defaults)]
@@ -598,6 +607,10 @@ def _floats_of_class(value: Any) -> list[str]:
             if is_float and name not in own and is_user_class(base) and not name.startswith("__"):
                 found[name] = None
     return list(found)
+
+
+def _has_floats(value: Any) -> bool:
+    return any(isinstance(leaf, (float, np.floating)) for leaf in tree.flatten(value)[0])
 
 
 def _is_pure(op: str) -> bool:
