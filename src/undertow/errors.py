@@ -188,7 +188,7 @@ class UndertowError(Exception):
 
 
 class UnknownName(UndertowError, AttributeError):
-    """A module of Undertow has no such name."""
+    """A module of Undertow, or a captured function, has no such name."""
 
 
 class CaptureError(_OfKind, UndertowError):
@@ -206,8 +206,16 @@ class CaptureError(_OfKind, UndertowError):
         UndertowError.__init__(self, what, span, hint)
 
 
-class TypeMismatch(UndertowError, TypeError, ValueError):
-    """A dtype, shape or structure is not what it must be. For shapes NumPy raises a ValueError, so it is both."""
+class TypeMismatch(_OfKind, UndertowError, TypeError, ValueError):
+    """A dtype, shape or structure is not what it must be. For shapes NumPy raises a ValueError, so it is both.
+
+    An index that is out of range is an IndexError, too.
+    """
+
+    def __init__(
+        self, what: str, span: Span | None = None, hint: str = "", *, kind: type[Exception] | None = None
+    ) -> None:
+        UndertowError.__init__(self, what, span, hint)
 
 
 class GraphError(UndertowError):
@@ -268,7 +276,7 @@ class Raised(Fault):
     """A `raise` of the program's own, under a condition that was known only at run time. It is of the class raised."""
 
 
-_PICKLED = (Raised, Fault, CaptureError)
+_PICKLED = (Raised, Fault, CaptureError, TypeMismatch)
 _CLASSES: dict[tuple[type[_OfKind], type[Exception]], type[_OfKind]] = {}
 
 
@@ -302,6 +310,16 @@ class InternalError(UndertowError):
     """A bug in Undertow; please report it."""
 
 
+def with_article(name: str) -> str:
+    """The name of a kind of thing with its article, for messages.
+
+    >>> with_article("list"), with_article("array"), with_article("UserDict")
+    ('a list', 'an array', 'a UserDict')
+    """
+    is_vowel = name[:1].lower() in set("aeiou") and not name.lower().startswith(("us", "uni", "ut"))
+    return f"{'an' if is_vowel else 'a'} {name}"
+
+
 def brief(value: object, longest: int = 60) -> str:
     """A value of the user's, for messages: on one line, cut short, without addresses.
 
@@ -310,14 +328,13 @@ def brief(value: object, longest: int = 60) -> str:
     """
     if isinstance(value, int) and value.bit_length() > 4 * longest:
         return f"an integer of {value.bit_length()} bits"  # its digits would take for ever
-    name = type(value).__name__
-    plain = f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    plain = with_article(type(value).__name__)
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a __repr__ that fails must not hide what we have to say
-        if not hasattr(value, "__undertow_repr__"):
+        if not hasattr(type(value), "__undertow_repr__"):
             return plain
-        text = value.__undertow_repr__()
+        text = value.__undertow_repr__()  # type: ignore[attr-defined]
     if " at 0x" in text:
         return plain
     return text if len(text) <= longest else text[: longest - 3] + "..."

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from undertow.api import one_pass, update_rules
-from undertow.api.params import gradients, is_leaf, like, paired, type_at, variables_in
+from undertow.api.params import gradients, is_leaf, like, paired, refuse_objects, type_at, variables_in
 from undertow.api.update_rules import Update
 from undertow.elsewhere import unknown_name
 from undertow.errors import TypeMismatch, UndertowError, brief
@@ -35,7 +35,7 @@ from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.state import Variable, transaction
 from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
-from undertow.tracebacks import boundaries
+from undertow.tracebacks import boundaries, boundary
 from undertow.types import f64, promote
 
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
@@ -80,6 +80,7 @@ class Optimizer(ABC):
     def init(self, params: Any) -> State:
         """The state before the first update of parameters like these."""
         leaves, structure = tree.flatten(params, is_leaf)
+        refuse_objects(params, structure)
         slots = {
             name: tree.unflatten(structure, [like(leaf, first) for leaf in leaves])
             for name, first in self.slots.items()
@@ -475,6 +476,7 @@ _NAMED_ELSEWHERE = {
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise unknown_name("ut.optim", name, __all__, _NAMED_ELSEWHERE)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from undertow.engines import checks, progress
 from undertow.engines.checks import Value
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import MAX_DEPTH, MAX_DEPTH_IN_PYTHON, Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Node, StaticGraph
@@ -124,6 +124,25 @@ class TaggedFrame:
 F = TypeVar("F", bound=TaggedFrame)
 
 
+class _Clock:
+    """When a run began, when it must end, and whether it shows how far it has come."""
+
+    # Not attributes of the run: on an object that has 30, CPython finds methods more slowly.
+    __slots__ = ("began", "deadline", "shows")
+
+    def __init__(self, options: Options) -> None:
+        self.began = time.perf_counter()
+        self.deadline = self.began + options.seconds_left()
+        self.shows = options.progress
+
+    def alarm(self, next_line: float) -> float:
+        """When to look at the clock again."""
+        return min(self.deadline, next_line) if self.shows else self.deadline
+
+    def first_alarm(self) -> float:
+        return self.alarm(self.began + progress.FIRST)
+
+
 class PythonRun(Generic[F]):
     """One run: counts firings, frames and bytes, and enforces the limits.
 
@@ -144,10 +163,7 @@ class PythonRun(Generic[F]):
             len(graph.nodes) + 1
         )  # live firings by node; the last element counts steps that are not firings
         self.dead = 0
-        self.began = time.perf_counter()
-        self.deadline = self.began + options.seconds_left()
-        self.shows = options.progress
-        self.alarm = min(self.deadline, self.began + progress.FIRST) if self.shows else self.deadline
+        self.clock = _Clock(options)
         self.started = 0
         self.activations = 0
         self.peak_frames = 0
@@ -157,14 +173,16 @@ class PythonRun(Generic[F]):
         self.most_frames = float("inf") if options.frames is None else options.frames
         self.most_bytes = float("inf") if options.memory is None else options.memory
         self.most_depth = float("inf") if options.max_depth is None else options.max_depth
+        if options.max_depth == MAX_DEPTH:
+            self.most_depth = MAX_DEPTH_IN_PYTHON
 
     def look(self) -> float:
         """Raise an error after the timeout, else show how far the run has come; returns when to look again."""
-        now = time.perf_counter()
-        if now > self.deadline:
+        now, clock = time.perf_counter(), self.clock
+        if now > clock.deadline:
             raise checks.stopped("timeout", self.options)
-        self.shows = progress.show(now - self.began, self.activations, 0, self.deepest.depth, self.bytes)
-        return min(self.deadline, now + progress.BETWEEN) if self.shows else self.deadline
+        clock.shows = progress.show(now - clock.began, self.activations, 0, self.deepest.depth, self.bytes)
+        return clock.alarm(now + progress.BETWEEN)
 
     def begin(self, frame: F, live: int, is_call: bool, region: int, cost: int) -> None:
         """Start a frame, if the limits allow it; `live` counts it among the live ones."""
@@ -178,7 +196,8 @@ class PythonRun(Generic[F]):
             if frame.depth > self.deepest.depth:
                 self.deepest = frame
                 if frame.depth > self.most_depth:
-                    raise checks.stopped("depth", self.options)
+                    why = "unasked_in_python" if self.options.max_depth == MAX_DEPTH else "depth"
+                    raise checks.stopped(why, self.options, MAX_DEPTH_IN_PYTHON)
         if self.record is not None:
             parent = None if frame.parent is None else frame.parent.number
             self.record(trace.FrameStarted(frame.number, parent, frame.label, region))

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from undertow.errors import CaptureError, Span
+import numpy as np
+
+from undertow.errors import CaptureError, Span, with_article
 from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
@@ -54,7 +57,8 @@ class Home:
     argument: Specialization | None = None  # the function that got it as a copy
     handed_to: str = ""  # a captured function that reads it as it is now
     default_of: str = ""  # the parameter whose default value it may be
-    is_choice: bool = False  # does it stand for one of two others, one of which may still be in use?
+    is_choice: bool = False  # does it stand for one of several others, which may still be in use?
+    is_chosen: bool = False  # may such a choice stand for it?
 
 
 class Ownership:
@@ -94,7 +98,8 @@ class Ownership:
             value = token[1].value if token[0] == "static" else None
             if value is not None and id(value) in self._homes:
                 raise CaptureError(
-                    f"{_a(_kind(value))} made in the function cannot be returned: all calls would get the same one",
+                    f"{with_article(_kind(value))} made in the function cannot be returned: all calls would get the "
+                    "same one",
                     hint="return its contents in a tuple, list, dict or dataclass",
                 )
 
@@ -114,6 +119,20 @@ class Ownership:
             home = self._homes[id(item)]
             home.region = builder.regions[regions[0]].parent or 0
             home.is_choice = not all(made_there)
+        if not all(made_there):
+            self._note_chosen(sides)
+
+    def own_choice(self, value: Any, items: Sequence[Any]) -> None:
+        """Note that a value is one of these items, chosen at run time."""
+        for item in _containers(value):
+            self.own(item)
+            self._homes[id(item)].is_choice = True
+        self._note_chosen(items)
+
+    def _note_chosen(self, values: Sequence[Any]) -> None:
+        for item in (item for value in values for item in _containers(value)):
+            if id(item) in self._homes:
+                self._homes[id(item)].is_chosen = True
 
     def returned(self, value: Any) -> None:
         """Note what a function returns: its caller gets these containers."""
@@ -137,6 +156,9 @@ class Ownership:
             return value
         if sys.getrefcount(value) <= _NEW and id(value) not in self._homes:
             self.own(value)
+            base = value.base if isinstance(value, np.ndarray) else None
+            if base is not None and sys.getrefcount(base) <= _NEW_BASE:
+                self.own(base)  # of a view that is all that there is of it: np.broadcast_to(0.0, 3)
             stack = [value]
             while stack:  # what only something new holds is new as well
                 held = stack.pop()
@@ -189,9 +211,9 @@ class Ownership:
         home, builder = self._homes.get(id(value)), self._ctx.open_builder
         if home is None:
             raise CaptureError(
-                f"{what} is {_a(_kind(value))} from outside this function: {_ONCE}"
+                f"{what} is {with_article(_kind(value))} from outside this function: {_ONCE}"
                 if called
-                else f"this changes {_a(_kind(value))} from outside this function: {_ONCE}",
+                else f"this changes {with_article(_kind(value))} from outside this function: {_ONCE}",
                 span,
                 hint=_instead(value, called),
             )
@@ -215,6 +237,12 @@ class Ownership:
                 span,
                 hint="make a copy, and change that: " + _copied(value, called),
             )
+        if home.is_chosen:
+            raise CaptureError(
+                f"{what} changes after something else was chosen at run time, which may be the same {_kind(value)}",
+                span,
+                hint="change it before, or choose from copies: " + _copied(value, called),
+            )
         if home.argument is not None:
             home.argument.changed.setdefault(id(value), (value, called, span or self._ctx.span))
         self._check_undone(home, what, value, span, can_undo)
@@ -227,7 +255,8 @@ class Ownership:
             return
         if not can_undo:
             raise CaptureError(
-                f"{what}, {_a(_kind(value))} made outside the branch, changes under a condition known only at run time",
+                f"{what}, {with_article(_kind(value))} made outside the branch, changes under a condition known only "
+                "at run time",
                 span,
                 hint="change it outside the `if`, or use a list, a dict or a set",
             )
@@ -286,13 +315,17 @@ def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None
     if builder.kind == "loop":
         hint = "assign a new one to the variable: state = {**state, 'x': x}"
         if isinstance(value, (list, deque)):
-            hint = "ut.map collects a value for each iteration in an array"
+            hint = (
+                "ut.map collects a value for each iteration in an array; "
+                "an array of known length takes a new value by `x = ut.where(ut.arange(9) == i, v, x)`"
+            )
         elif not isinstance(value, (dict, set)):
             hint = "assign a new object to the variable, or keep the value in a variable of its own"
-        return CaptureError(f"{what}, {_a(kind)} made before the loop, changes inside it", span, hint)
+        return CaptureError(f"{what}, {with_article(kind)} made before the loop, changes inside it", span, hint)
     where = "the function that ut.map calls" if builder.kind == "map" else f"`{builder.name}`, a captured function"
     return CaptureError(
-        f"{what} is {_a(kind)} made outside of {where}: it would change once, at capture, and not at every call",
+        f"{what} is {with_article(kind)} made outside of {where}: it would change once, at capture, and not at every "
+        "call",
         span,
         hint="return the new value, and change it in the caller",
     )
@@ -317,10 +350,6 @@ def _instead(value: Any, called: str) -> str:
     return _INSTEAD
 
 
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
-
-
 def _references() -> int:
     """The reference count of something new, as `adopt` sees it."""
     counts: list[int] = []
@@ -341,5 +370,13 @@ def _references_inside() -> int:
     return 0
 
 
+def _references_to_base() -> int:
+    """The reference count of an array that only a view holds, as `adopt` sees it."""
+    view = np.zeros(1)[:]
+    base = view.base
+    return sys.getrefcount(base)
+
+
 _NEW = _references()
 _NEW_INSIDE = _references_inside()
+_NEW_BASE = _references_to_base()

@@ -5,31 +5,33 @@ A call of an @ut.function becomes a call node, the user's own Python is captured
 
 from __future__ import annotations
 
-import abc
 import ast
 import dataclasses
 import functools
 import inspect
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
+from undertow.frontend.interpret.instead import instead_of_math
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
     changed_by,
     gives_views,
+    has_lasting_effect,
     is_generated,
     is_pure,
     iterates,
@@ -37,7 +39,7 @@ from undertow.frontend.interpret.purity import (
     seen_by,
     why_refused,
 )
-from undertow.frontend.interpret.special import behind, is_user_generator
+from undertow.frontend.interpret.special import behind, is_user_generator, special
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -58,9 +60,12 @@ _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
 _SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
-_PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
+
+
+# Methods of dicts that look up their first argument.
+_LOOKS_UP = frozenset(("get", "pop", "setdefault", "__getitem__", "__contains__"))
 
 
 class Interpreter(Containers):
@@ -68,7 +73,6 @@ class Interpreter(Containers):
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx)
-        self.statics = 0  # how many `ut.static(...)` are being evaluated
         self.call_site: ast.Call | None = None  # the call that was written last, for messages
         self.cached: dict[Any, Any] = {}  # results of functions under functools.cache
 
@@ -104,10 +108,11 @@ class Interpreter(Containers):
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             value = yield self.expr(keyword.value, env)
-            if keyword.arg is None:
-                kwargs.update(value)
-            else:
-                kwargs[keyword.arg] = value
+            more = {keyword.arg: value} if keyword.arg is not None else dict(value)
+            if twice := kwargs.keys() & more.keys():
+                self.at(node, env)
+                raise TypeError(f"got multiple values for keyword argument {min(twice)!r}")
+            kwargs |= more
         self.at(node, env)
         if function is super and not args:
             return self.parent_class(env)
@@ -153,7 +158,11 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, Traced):
-            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+            if (
+                args
+                and type(args[0]) is not Traced
+                and (method := behind(self.ctx.session, function, args[0])) is not None
+            ):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]
@@ -162,17 +171,19 @@ class Interpreter(Containers):
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
-            special = None if isinstance(function, Traced) else SPECIAL.get(function)
+            form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
-            special = None
-        if special is not None:
-            return (yield special(self, args, kwargs, env))
+            form = None
+        if form is not None:
+            return (yield form(self, args, kwargs, env))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType, Closure)) and is_user_code(
-            type(function).__dict__.get("__call__")
-        ):
-            args, function = [function, *args], type(function).__call__
+        elif not isinstance(function, (type, FunctionType, Closure)):
+            method = special(self.ctx.session, function, "__call__")
+            if (known := decorated(method)) is not None:
+                return (yield self.ctx.session.call(known[0], [function, *args], kwargs))
+            if method is not None:
+                args, function = [function, *args], method
         if _has_source(function) or is_user_generator(function):
             function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
@@ -181,12 +192,13 @@ class Interpreter(Containers):
             return (yield self.invoke(function, args, kwargs))
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))
-        if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
+        if isinstance(function, _CACHED) and (is_user_code(function.__wrapped__) or decorated(function.__wrapped__)):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
-            shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
+            kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
-                f"{shown} is not a function and cannot be called", hint="check the name before the parentheses"
+                f"{with_article(kind)} is not a function and cannot be called",
+                hint="check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -202,20 +214,40 @@ class Interpreter(Containers):
             key = (function, tuple(args), tuple(sorted(kwargs.items())))
             is_known = key in self.cached
         except (TypeError, CaptureError):  # an argument without a hash: a traced one, perhaps
-            return (yield self.call(function.__wrapped__, args, kwargs))
+            return (yield self._call_once(function.__wrapped__, args, kwargs))
         if not is_known:
-            value = yield self.call(function.__wrapped__, args, kwargs)
+            value = yield self._call_once(function.__wrapped__, args, kwargs)
             if any(map(is_traced, tree.flatten(value, is_traced)[0])):
                 return value
             self.cached[key] = value
             self.owned.disown(value)  # the cache keeps it for later calls
         return self.cached[key]
 
+    def _call_once(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """A call that Python may leave out, if it has made the same one before: that must not show."""
+        builder, span = self.ctx.open_builder, self.ctx.span
+        written = len(builder.nodes)
+        value = yield self.call(function, args, kwargs)
+        if has_lasting_effect(builder.nodes[written:], self.ctx.session.graphs):
+            raise CaptureError(
+                "functools.cache leaves out calls that were made before, but a graph makes them all: "
+                "this one prints, or changes a variable",
+                span,
+                hint="remove the cache",
+            )
+        return value
+
     def construct(self, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """An object of a class of the user's: its `__new__`, `__init__` and `__post_init__` are captured inline."""
         new, init = cls.__new__, cls.__init__
         has_fields = is_generated(init) and dataclasses.is_dataclass(cls)
-        if type(cls) not in _PLAIN_METACLASSES or not (_has_source(new) or _has_source(init) or has_fields):
+        make: Any = type(cls).__call__
+        if is_user_code(make):
+            raise CaptureError(
+                f"`{cls.__name__}` is made by `{type(cls).__name__}.__call__`, a metaclass, which cannot be captured",
+                hint="make the object outside of the function, and pass it as an argument",
+            )
+        if make is not type.__call__ or not (_has_source(new) or _has_source(init) or has_fields):
             return self.call_native(cls, args, kwargs)
         if _has_source(new):
             made = yield self.call(new, [cls, *args], kwargs)
@@ -245,6 +277,8 @@ class Interpreter(Containers):
                 value = yield self.call(field.default_factory, [], {})
             if field.name not in stored:
                 only_for_init.append(value)
+            elif value is not dataclasses.MISSING and _has_source(cls.__setattr__):
+                yield self.call(cls.__setattr__, [made, field.name, value], {})
             elif value is not dataclasses.MISSING:
                 object.__setattr__(made, field.name, value)
         if hasattr(cls, "__post_init__"):
@@ -263,24 +297,28 @@ class Interpreter(Containers):
         args = [session.seen_inside(value) for value in args]
         kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
         session.hold(seen_by(function, (*args, *kwargs.values())))
+        if args and getattr(function, "__name__", "") in _LOOKS_UP:
+            self.hold_key(getattr(function, "__self__", None), args[0])
         if isinstance(function, type) and is_user_class(function):
             for name in ("__new__", "__init__", "__post_init__"):
                 session.hold_code(getattr(function, name, None))
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return self._with_views(function, args, compute(*args, **kwargs))
+            computed = compute(*args, **kwargs)
+            self.owned.adopt(computed)
+            return self._with_views(function, args, kwargs, computed)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
                 f"math.{function.__name__} cannot be captured for traced values",
-                hint="write it with the functions of ut, such as ut.exp, ut.log, ut.erf",
+                hint=instead_of_math(function.__name__),
             )
         function = of_ufunc(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
             self.owned.adopt(result)
-            return self._with_views(function, args, result)
+            return self._with_views(function, args, kwargs, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
@@ -295,17 +333,18 @@ class Interpreter(Containers):
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
 
-    def _with_views(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+    def _with_views(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:
         """The arrays that a function returns, as views of those that it got, or as arrays of their own."""
         owner = getattr(function, "__self__", None)
         arrays = [array for array in (owner, *args) if is_array(array)]
         if not arrays:
             return result
+        are_views = gives_views(function, arrays, kwargs)
         if isinstance(result, Traced):
-            return _as_view(result, arrays) if gives_views(function) else _as_array(result, arrays)
+            return _as_view(result, arrays) if are_views else _as_array(result, arrays)
         if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
             for part in result:
-                if gives_views(function):
+                if are_views:
                     _as_view(part, arrays)
         elif hasattr(type(result), "__next__"):
             self.aliases.iterates(result, arrays)
@@ -361,10 +400,7 @@ class Interpreter(Containers):
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
-            raise CaptureError(
-                f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
-                hint=f"a recursive function that works on traced values needs @ut.function: decorate `{closure.name}`",
-            )
+            raise _too_deep([open_.closure for open_ in self.aliases.envs])
         try:
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
@@ -385,7 +421,7 @@ class Interpreter(Containers):
         def work() -> Work:
             self.aliases.envs.append(env)
             try:
-                yield self.run_body(closure.node, env)  # type: ignore[arg-type]
+                return (yield self.run_body(closure.node, env))  # type: ignore[arg-type]
             finally:
                 self.aliases.envs.remove(env)
 
@@ -398,9 +434,13 @@ class Interpreter(Containers):
         if isinstance(node, ast.Yield):
             yield Yielded(value)
             return None
-        for item in self.iterate(value, self.span(node, env)):
+        items = self.iterate(value, self.span(node, env))
+        while True:
+            try:
+                item = next(items)
+            except StopIteration as end:
+                return end.value
             yield Yielded(item)
-        return None
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py
@@ -433,6 +473,23 @@ def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
 
 
+def _too_deep(open_: Sequence[Closure]) -> CaptureError:
+    """Plain Python that goes on and on. Who is blamed is a `def`: lambdas that call each other were made by one."""
+    last, times = open_[-1], _INLINE_DEPTH
+    name = last.name
+    hint = f"decorate `{name}`, and annotate its result"
+    if isinstance(last.node, ast.Lambda):
+        hint = "write the lambda as a `def`, and decorate that"
+        defined = Counter(closure.name for closure in open_ if not isinstance(closure.node, ast.Lambda))
+        made_by, often = max(defined.items(), key=operator.itemgetter(1), default=(name, 0))
+        if often > _SHOWN_DEPTH:
+            name, times, hint = made_by, often, f"decorate `{made_by}`, and annotate its result"
+    return CaptureError(
+        f"`{name}` calls itself, directly or through others, more than {times} times",
+        hint=f"a recursive function that works on traced values needs @ut.function: {hint}",
+    )
+
+
 def _has_source(function: Any) -> bool:
     return is_user_code(function) and not is_generated(function)
 
@@ -444,10 +501,6 @@ def _refuse_traced_inside(values: Sequence[Any]) -> None:
                 f"ut.static(...) runs when the function is captured, where a traced {leaf.type} has no value yet",
                 hint="only what does not depend on the function's arguments can be static",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 HANDLERS.update({

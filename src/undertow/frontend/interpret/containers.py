@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections import defaultdict, deque
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
+from undertow.errors import CaptureError, Span, UnknownName
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
-from undertow.frontend.interpret.special import special
+from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
+from undertow.frontend.interpret.instead import instead_of_method
+from undertow.frontend.interpret.picking import Picking
+from undertow.frontend.interpret.purity import is_users
+from undertow.frontend.interpret.raising import is_conditional, raise_later
+from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.syntax.calling import is_user_code
-from undertow.frontend.syntax.queries import syntax_name, targets
+from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Traced, has_traced, read, view_of
+from undertow.frontend.values.traced import Context, Traced, has_traced, read, view_of
 from undertow.types import said
 
 
 class Containers(Expressions):
     """Adds building and unpacking containers."""
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx)
+        self.picking = Picking()
 
     def sequence(self, node: Any, env: Env) -> Work:
         items: list[Any] = yield self.each(node.elts, env)
@@ -57,18 +68,27 @@ class Containers(Expressions):
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
             raise _no_attribute(value, name, AttributeError(name), span)
-        fallback = special(value, "__getattr__")
-        if fallback is not None:
-            try:
-                object.__getattribute__(value, name)
-            except AttributeError:
-                return (yield self.call(fallback, [value, name], {}))
+        if value is sys and name == "modules" and not self.statics:
+            raise CaptureError(
+                "`sys.modules` changes with every import, which a graph does not see",
+                span,
+                hint="look before the call, and pass the answer as an argument, or keep it: ut.static(...)",
+            )
         try:
             held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
-            raise _no_attribute(value, name, fault, span) from None
+            error = _no_attribute(value, name, fault, span)
+            if (value is None or is_users(value)) and is_conditional(self.ctx):
+                raise_later(error, self.ctx)  # the end of a list, perhaps, where the run does not get
+                raise Halted from None
+            raise error from None
         if isinstance(held, Getter):
+            is_kept = held.is_kept and self.owned.has(value)
+            if is_kept:
+                self.owned.change(value, "")
             held = yield self.call(held.function, held.args, {}, env)
+            if is_kept:
+                vars(value)[name] = held
         return self.ctx.session.seen(held)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
@@ -79,16 +99,35 @@ class Containers(Expressions):
 
     def item_of(self, value: Any, key: Any) -> Work:
         """`value[key]`, by the method of a class of the user's if it has one."""
-        method = special(value, "__getitem__")
+        method = special(self.ctx.session, value, "__getitem__")
         if method is not None:
             return (yield self.call(method, [value, key], {}))
         self.hold_objects(value)
+        self.hold_key(value, key)
+        missing = (
+            special(self.ctx.session, value, "__missing__") if isinstance(value, dict) and not has_traced(key) else None
+        )
+        if missing is not None and key not in value:
+            return (yield self.call(missing, [value, key], {}))
         return self.item(value, key)
+
+    def hold_key(self, container: Any, key: Any) -> None:
+        """An object that is looked up in a dict: by its own `__hash__`, or as the very one that the dict holds."""
+        if isinstance(container, dict):
+            is_ours = self.owned.has(container)
+            parts = key if isinstance(key, tuple) else (key,)
+            objects = [part for part in parts if is_users(part)]
+            self.hold_objects(
+                *(one for one in objects if not is_ours or special(self.ctx.session, one, "__hash__") is not None)
+            )
 
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
             raise text_too_early(key)
+        if value is None and is_conditional(self.ctx):
+            raise_later(TypeError("'NoneType' object is not subscriptable"), self.ctx)
+            raise Halted
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
@@ -104,19 +143,15 @@ class Containers(Expressions):
                 hint="make an array first: ut.asarray(items)[:n]",
             )
         if isinstance(value, (list, tuple)):
-            try:
-                value = functions.asarray(value)
-            except TypeMismatch:
-                raise CaptureError(
-                    f"this {type(value).__name__} cannot be indexed by a traced value: "
-                    "it does not hold numbers, or arrays of one shape",
-                    hint="choose with `if`/`elif`, or keep the values in one array",
-                ) from None
+            picked = self.picking.pick(value, key)
+            self.owned.own_choice(picked, value)
+            return picked
         if isinstance(value, (np.ndarray, Traced)):
             return getitem(value, key)
         raise CaptureError(
             f"a {type(value).__name__} cannot be indexed by a traced value",
-            hint="index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
+            hint=_LOOKUPS.get(type(value), "")
+            or "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
         )
 
     def slice(self, node: ast.Slice, env: Env) -> Work:
@@ -129,18 +164,24 @@ class Containers(Expressions):
         inner = Env(
             env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
         )
+        first = node.generators[0].iter
+        over = self.iterate((yield self.expr(first, env)), self.span(first, env))
+        if isinstance(node, ast.GeneratorExp):
+            parts = [node.elt, *(test for clause in node.generators for test in clause.ifs)]
+            parts += [clause.iter for clause in node.generators[1:]]
+            work = self._comprehend(node, inner, over, None)
+            made = CapturedGenerator(self.ctx, work, env.closure.name, over, all(map(is_plain, parts)))
+            return self.owned.own(made)
         found: list[Any] = []
-        yield self._comprehend(node, inner, found)
+        yield self._comprehend(node, inner, over, found)
         if isinstance(node, ast.DictComp):
             return self.owned.own(dict(found))
-        if isinstance(node, ast.GeneratorExp):
-            return self.owned.own(iter(found))
         return self.owned.own(found if isinstance(node, ast.ListComp) else set(found))
 
-    def _comprehend(self, node: Any, env: Env, items: list[Any]) -> Work:
+    def _comprehend(self, node: Any, env: Env, over: Any, items: list[Any] | None) -> Work:
+        """Collect the items of a comprehension, or hand over those of a generator, one at a time."""
         # The nest of `for` clauses as a stack of iterators; its depth is the source's, not the data's.
-        first = yield self.expr(node.generators[0].iter, env.parent or env)
-        stack = [self.iterate(first, self.span(node.generators[0].iter, env))]
+        stack = [over]
         while stack:
             clause = node.generators[len(stack) - 1]
             item = next(stack[-1], MISSING)
@@ -156,7 +197,7 @@ class Containers(Expressions):
                     raise CaptureError(
                         "the `if` of a comprehension must not depend on traced values",
                         self.span(test, env),
-                        hint="use ut.where, or a loop over range",
+                        hint=_keep_every(node, test),
                     )
                 if not truth:
                     holds = False
@@ -166,6 +207,8 @@ class Containers(Expressions):
             if len(stack) < len(node.generators):
                 following = node.generators[len(stack)].iter
                 stack.append(self.iterate((yield self.expr(following, env)), self.span(following, env)))
+            elif items is None:
+                yield Yielded((yield self.expr(node.elt, env)))
             elif isinstance(node, ast.DictComp):
                 key = yield self.expr(node.key, env)
                 items.append((_static(key, "a dict key", self.span(node.key, env)), (yield self.expr(node.value, env))))
@@ -178,7 +221,7 @@ class Containers(Expressions):
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
         value = self.iterated(value)
-        if special(value, "__next__") is not None:
+        if special(self.ctx.session, value, "__next__") is not None:
             raise CaptureError(
                 f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
                 hint="write `__iter__` as a generator, with `yield`, or loop over a list",
@@ -205,8 +248,18 @@ class Containers(Expressions):
                 self.at(node, env)
                 if isinstance(spec, TracedText):
                     raise text_too_early(spec)
-                parts.append(text_of(read(value), spec, chr(part.conversion) if part.conversion > 0 else ""))
+                conversion = chr(part.conversion) if part.conversion > 0 else ""
+                parts.append((yield self.text_of_one(read(value), spec, conversion)))
         return joined("", parts)
+
+    def text_of_one(self, value: Any, spec: str = "", conversion: str = "") -> Work:
+        """The text of a value, by the method of a class of the user's if it has one."""
+        if not conversion and (method := special(self.ctx.session, value, "__format__")) is not None:
+            return (yield self.call(method, [value, spec], {}))
+        method = behind(self.ctx.session, repr if conversion in ("r", "a") else str, value)
+        if method is not None and (conversion or not spec):
+            value, conversion = (yield self.call(method, [value], {})), "s"
+        return text_of(value, spec, conversion)
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
         """Bind a target: a name, a tuple of targets, or an item of a Python container."""
@@ -233,7 +286,7 @@ class Containers(Expressions):
 
     def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
         """`container[key] = value`, by the method of a class of the user's if it has one."""
-        method = special(container, "__setitem__")
+        method = special(self.ctx.session, container, "__setitem__")
         if method is not None:
             yield self.call(method, [container, key, value], {})
             return
@@ -250,7 +303,8 @@ class Containers(Expressions):
         if has_traced(key) and not isinstance(container, Traced):
             raise CaptureError(
                 f"a {type(container).__name__} cannot be changed at a traced index",
-                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
+                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"
+                + ("; a memo can be left out" if isinstance(container, dict) else ""),
             )
         if isinstance(key, TracedText):
             raise text_too_early(key)
@@ -270,8 +324,23 @@ class Containers(Expressions):
             yield self.call(own_rule, [changed, name, value], {})
         elif isinstance(accessor, property) and is_user_code(accessor.fset):
             yield self.call(accessor.fset, [changed, value], {})
+        elif (method := special(self.ctx.session, accessor, "__set__")) is not None:
+            yield self.call(method, [accessor, changed, value], {})
         else:
             setattr(changed, name, value)
+
+    def delete_attribute(self, changed: Any, name: str, called: str) -> Work:
+        """`del changed.name`, as the class of the object defines it."""
+        self.owned.change(changed, called)
+        accessor = inspect.getattr_static(type(changed), name, None)
+        if (own_rule := special(self.ctx.session, changed, "__delattr__")) is not None:
+            yield self.call(own_rule, [changed, name], {})
+        elif isinstance(accessor, property) and is_user_code(accessor.fdel):
+            yield self.call(accessor.fdel, [changed], {})
+        elif (method := special(self.ctx.session, accessor, "__delete__")) is not None:
+            yield self.call(method, [accessor, changed], {})
+        else:
+            delattr(changed, name)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:
@@ -297,6 +366,20 @@ class Containers(Expressions):
             items = [*items[: stars[0]], items[stars[0] : split], *items[split:]]
         for part, item in zip(target.elts, items, strict=True):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
+
+
+_LOOKUPS: dict[type, str] = {
+    str: "pass the codes of its characters, which can be indexed: np.array([ord(c) for c in text])",
+    dict: "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`; a memo can be left out",
+}
+
+
+def _keep_every(node: Any, test: ast.expr) -> str:
+    """The hint for a comprehension that would choose items at run time."""
+    if isinstance(node, ast.DictComp):
+        return "the keys of a dict are known at capture time: keep them all, and choose a value for each"
+    kept = f"{ast.unparse(node.elt)} if {ast.unparse(test)} else 0"
+    return f"the number of items is known at capture time: keep them all, as in `{kept}`, or add up in a `for` loop"
 
 
 def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:
@@ -339,26 +422,36 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
+            hint = (
+                _FOREIGN.get(name, "")
+                or instead_of_method(name)
+                or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
+            )
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,
             hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
+            kind=AttributeError,
         )
     if isinstance(fault, UnknownName):
-        return CaptureError(fault.what, span, fault.hint)
+        return CaptureError(fault.what, span, fault.hint, kind=AttributeError)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")
-        return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
+        return CaptureError(
+            f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has", kind=AttributeError
+        )
     if isinstance(value, Closure):
         return CaptureError(
-            f"the function `{value.name}` has no attribute `{name}`", span, "check the name before the dot"
+            f"the function `{value.name}` has no attribute `{name}`",
+            span,
+            "check the name before the dot",
+            kind=AttributeError,
         )
     hint = did_you_mean(name, dir(value)) or "check the name before the dot"
     if hasattr(type(value), "__undertow_read__"):
         hint = f"write v.read().{name}, or use a function of ut: these read the variable"
-    return CaptureError(" ".join(str(fault).split()), span, hint)
+    return CaptureError(" ".join(str(fault).split()), span, hint, kind=AttributeError)
 
 
 HANDLERS.update({

@@ -25,6 +25,8 @@ import numpy as np
 from undertow.errors import CaptureError
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.values.traced import Traced
+from undertow.ir.graph import FunctionGraph, Node
+from undertow.ops.op import CATALOGUE
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -41,12 +43,14 @@ _IMPURE = frozenset((
     "builtins.open", "builtins.input", "builtins.breakpoint", "builtins.__import__", "builtins.exec", "builtins.eval",
     "builtins.compile", "builtins.exit", "builtins.quit", "builtins.help", "builtins.memoryview",
     "datetime.now", "datetime.utcnow", "datetime.today", "inspect.currentframe", "inspect.stack",
+    "decimal.getcontext", "decimal.setcontext", "decimal.localcontext", "_decimal.getcontext",
     "contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir", "json.dump", "json.load",
     "numpy.random", "numpy.ctypeslib", "numpy.f2py", "numpy.testing", "numpy.distutils",
     *(f"numpy.{name}" for name in (
         "copyto", "fill_diagonal", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "place", "put",
         "put_along_axis", "putmask", "save", "savetxt", "savez", "savez_compressed", "set_printoptions", "setbufsize",
         "seterr", "seterrcall", "show_config", "show_runtime", "tofile", "dump", "open_memmap", "errstate",
+        "geterr", "geterrcall", "getbufsize", "get_printoptions", "printoptions",
     )),
 ))  # fmt: skip
 
@@ -65,6 +69,7 @@ _INSTEAD = {
          "_csv", "pickle", "_pickle", "glob", "tempfile", "http", "requests", "builtins.open", "numpy", "json"), _FILES,
     ),
     **dict.fromkeys(("logging", "warnings", "_warnings", "sys"), _LOGGING),
+    "os.getenv": "os.environ[...] and os.environ.get(...) are read at each call",
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }  # fmt: skip
 
@@ -118,29 +123,41 @@ _ITERATES: frozenset[Any] = frozenset((
 ))  # fmt: skip
 
 
-def iterates(function: Any) -> bool:
-    """Does it loop over its arguments?"""
+def _is_among(function: Any, functions: frozenset[Any]) -> bool:
     try:
-        return function in _ITERATES
+        return function in functions
     except TypeError:  # not hashable
         return False
 
 
-def gives_views(function: Any) -> bool:
+def iterates(function: Any) -> bool:
+    """Does it loop over its arguments?"""
+    return _is_among(function, _ITERATES)
+
+
+def gives_views(function: Any, arrays: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Does it return views of the arrays that it is passed?"""
-    return getattr(function, "__name__", "") in _VIEWS
+    name = getattr(function, "__name__", "")
+    if name in ("array", "astype"):
+        return not kwargs.get("copy", True)
+    return name in _VIEWS or (name == "diag" and arrays[0].ndim == 2)
 
 
 def calls_back(function: Any) -> bool:
     """Does it call functions that it is passed?"""
-    try:
-        return function in _CALLS_BACK or getattr(function, "__name__", "") == "sort"
-    except TypeError:  # not hashable
-        return False
+    return _is_among(function, _CALLS_BACK) or getattr(function, "__name__", "") == "sort"
 
 
 # Functions of NumPy that change an array.
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
+
+
+# Functions of `operator` that do what `x += y` does; `inv` is no update of `nv`.
+_UPDATES = frozenset(name for name in dir(operator) if name[0] == "i" and f"__{name[1:]}__" in dir(operator))
+
+
+def _is_array(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, (Traced, np.ndarray)) and value.ndim for value in values)
 
 
 def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -157,6 +174,14 @@ def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
         what = f"{'np' if module.startswith('numpy') else 'ut'}.{name} with out="
     elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
         what = f"np.{name}"
+    elif (
+        module == "_operator"
+        and name in _UPDATES
+        and args
+        and isinstance(args[0], (Traced, np.ndarray))
+        and args[0].ndim
+    ):
+        what = f"operator.{name}"
     if what:
         raise CaptureError(
             f"{what} changes an array in place, which cannot be captured",
@@ -173,10 +198,7 @@ def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
             return owner, name
         if (hasattr(function, "__objclass__") or is_generated(function)) and args:  # list.append(items, x)
             return args[0], name
-    try:
-        return (args[0], name) if args and function in _CHANGES_FIRST else None
-    except TypeError:  # not hashable
-        return None
+    return (args[0], name) if args and _is_among(function, _CHANGES_FIRST) else None
 
 
 def place_of(function: Any) -> tuple[str, str]:
@@ -288,3 +310,18 @@ def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str
         f"`{short}()` would run once, when the function is captured, and its result would never change",
         f"{hint or _ARGUMENT}, {_STATIC}",
     )
+
+
+def has_lasting_effect(nodes: Sequence[Node], graphs: Mapping[str, FunctionGraph]) -> bool:
+    """Do these nodes, or the functions that they call, print or assign? A fault would be the same at every call."""
+    stack, seen = list(nodes), set[str]()
+    while stack:
+        node = stack.pop()
+        row = CATALOGUE.get(node.op)
+        if row is not None and row.effect and node.op not in ("assert", "raise"):
+            return True
+        callee = node.attrs.get("callee") or node.attrs.get("body")
+        if isinstance(callee, str) and callee not in seen and callee in graphs:
+            seen.add(callee)
+            stack.extend(graphs[callee].nodes)
+    return False

@@ -22,6 +22,14 @@ def is_plain(node: ast.expr) -> bool:
     return True
 
 
+def is_text_of_names(node: ast.expr) -> bool:
+    """Is it an f-string that shows no more than what names hold?"""
+    return isinstance(node, ast.JoinedStr) and all(
+        isinstance(part, ast.Constant) or (isinstance(part, ast.FormattedValue) and is_plain(part.value))
+        for part in node.values
+    )
+
+
 def targets(generators: list[ast.comprehension]) -> set[str]:
     return {n.id for g in generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
 
@@ -48,7 +56,7 @@ HINTS = {
     "AsyncFor": "use an ordinary `for`",
     "AsyncFunctionDef": "use an ordinary `def`: graphs run in parallel on their own",
     "Global": "return the new value, and assign it in the caller",
-    "Nonlocal": "return the new value instead: `total = add(total, x)`",
+    "Nonlocal": "return the new value instead, as in `total = add(total, x)`; ut.Variable keeps state",
     "ClassDef": "define the class outside the function",
     "Match": "use `if`/`elif`, or index an array of results",
     "Raise": 'use `assert x > 0, "x must be positive"`, or ut.assert_',

@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.errors import CaptureError, Span, TypeMismatch, brief, with_article
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.places import Paths, by_class, static_objects
+from undertow.frontend.trace.own_classes import refuse_own_classes
+from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
@@ -106,8 +108,17 @@ class Definition:
         try:
             return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
         except Halted:
+            note = self.note("return")
+            if note is not None:  # a value that no run gets to
+                shapes = [tuple(d if isinstance(d, int) else 0 for d in type.shape) for type in note.types]
+                leaves = [np.zeros(s, t.dtype.numpy) for s, t in zip(shapes, note.types, strict=True)]
+                return tree.unflatten(note.structure, leaves)
+            said, kind, span = session.ctx.open_builder.raised or ("", None, self.closure.span)
             raise CaptureError(
-                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+                f"`{self.name}` raises an exception on every path{said and ': '}{said}",
+                span,
+                hint="return a value on some path, or annotate the result: then it is raised where the run gets there",
+                kind=kind,
             ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:
@@ -134,6 +145,8 @@ def _not_a_function(decorated: Any) -> CaptureError:
         what, hint = f"the bound method `{decorated.__name__}`", "decorate the method where the class defines it"
     elif isinstance(decorated, BuiltinFunctionType):
         what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a decorated `def`"
+    elif isinstance(decorated, type(functools.cache(abs))):
+        what, hint = "what functools.cache gives", "write @functools.cache above @ut.function, or leave it out"
     elif callable(decorated):
         what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
     return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
@@ -223,6 +236,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
+        refuse_own_classes(value, called, span)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
                 f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",
@@ -263,11 +277,6 @@ def how_to_return(value: Any, note: Annotation) -> str:
     return "return the annotated type, or change the annotation"
 
 
-_NOT_NUMBERS = {
-    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
-}  # fmt: skip
-
-
 def _is_array_like(value: Any) -> bool:
     """Does it hold numbers that may change, in a class of another library or of Python's?"""
     return not isinstance(value, (type, bytes)) and (
@@ -282,21 +291,18 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
     for token in structure:
         value = token[1].value if token[0] == "static" else None
         if isinstance(value, np.ndarray):
+            held = tree.NOT_NUMBERS.get(value.dtype.kind, "strings")
             raise TypeMismatch(
-                f"{called} is an array of {_NOT_NUMBERS.get(value.dtype.kind, 'strings')}, which graphs cannot hold",
+                f"{called} is an array of {held}, which graphs cannot hold",
                 span,
                 hint="pass an array of bool, i32, i64, f32 or f64; constants, such as names, may come in a tuple",
             )
         if _is_array_like(value) and not hasattr(type(value), "__undertow_read__"):
             raise TypeMismatch(
-                f"{called} is {_a(type(value).__name__)}, not an array of NumPy's",
+                f"{called} is {with_article(type(value).__name__)}, not an array of NumPy's",
                 span,
                 hint="pass an array: np.asarray(x)",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _how_to_structure(value: Any, note: Annotation) -> str:

@@ -11,14 +11,14 @@ calls. So a capture notes each place that it reads (guards.py), and what it foun
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
+import inspect
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,12 @@ from undertow.frontend.control.restart import StartOver
 from undertow.frontend.syntax.calling import is_library_module, is_user_class, is_user_code
 from undertow.frontend.syntax.source import is_filled
 from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.by_class import is_object
 from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
+from undertow.frontend.trace.opaque import WRAPPERS, held_copy, is_changing, is_opaque
+from undertow.frontend.trace.outside_containers import PLAIN, copied, count_constants, is_large, parts_of, tuple_of
 from undertow.frontend.values import tree
+from undertow.frontend.values.state import Variable
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.ops.effects import is_pure
@@ -36,8 +40,6 @@ from undertow.tracebacks import is_library_file
 from undertow.types import DTYPES, Type, dtype_of, f64, i64
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic)
-_MOST_HIDDEN = 64  # numbers of a container that are hidden arguments each; a longer one is compared as a whole
 _OPENED = 2  # changes of an integer after which it is tried as a hidden argument
 _LATER = object()
 _RAISE = object()
@@ -95,6 +97,7 @@ class Getter:
 
     function: Any
     args: tuple[Any, ...]
+    is_kept: bool = False  # does the object keep what it gives?
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +109,14 @@ class _Container:
     parts: list[tuple[Read, Any, Any, str]]  # how to read what is still to come, its value and name; the next one last
     taken: list[Any]
     build: Callable[[list[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mirror:
+    """What an object or container holds, later the mirrors of that; and how to build its own mirror of these."""
+
+    parts: dict[Any, Any]
+    build: Callable[[dict[Any, Any]], Any]
 
 
 class Places:
@@ -121,7 +132,9 @@ class Places:
         # Objects, containers and arrays: id -> (the original, what the program got, its place).
         self._known: dict[int, tuple[Any, Any, Place]] = {}
         self._hidden: dict[Port, tuple[Place, Any]] = {}  # the value at capture
+        self._held: dict[int, Any] = {}  # containers whose contents are guarded
         self._code: dict[int, Any] = {}  # functions of the user's that run as they are
+        self._keeps = False  # is what is being read differentiated? Then it stays a hidden argument
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -201,9 +214,18 @@ class Places:
         if isinstance(value, FunctionType):
             place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
             waiting.append(value)
-        elif isinstance(value, (*_PLAIN, np.ndarray)) or _is_plain(value) is not None:
-            place.check, place.expected = Check.EQUAL, _copied(value)
-        elif _is_object(value) and id(value) not in self._known:
+        elif is_opaque(value):
+            place.check, place.expected = Check.EQUAL, held_copy(value, place.name)
+        elif isinstance(value, (*PLAIN, np.ndarray)) or count_constants(value) is not None:
+            place.check, place.expected = Check.EQUAL, copied(value)
+        elif isinstance(value, (list, tuple, dict)) and id(value) not in self._held:
+            self._held[id(value)] = value
+            labels: Any = tuple(dict.keys(value)) if isinstance(value, dict) else range(len(value))
+            place.check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
+            place.expected = (type(value), labels if isinstance(value, dict) else len(value))
+            for label, item in zip(labels, tree.items_of(value), strict=True):
+                self._hold(place, None, Read.ITEM, label, item, waiting)
+        elif is_object(value) and id(value) not in self._known:
             place.check, place.expected = Check.KIND, type(value)
             self._known[id(value)] = (value, value, place)
             waiting.append(value)
@@ -236,7 +258,7 @@ class Places:
             return self._take_equal(place, value)
         if isinstance(value, Enum):
             return self._take_same(place, value)
-        if isinstance(value, _PLAIN):
+        if isinstance(value, PLAIN):
             place.check, place.expected = Check.EQUAL, value
             return value
         if isinstance(value, FunctionType):
@@ -244,15 +266,19 @@ class Places:
             return value
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
-        if (container := _parts_of(value, place)) is not None:
-            if _is_large(value):
+        if (container := parts_of(value, place.name)) is not None:
+            if is_large(value) and not (self._keeps and _has_floats(value)):
                 return self._take_equal(place, value)
             place.check, place.expected, shell, build, parts = container
             if shell is not None:  # it may contain itself
                 self._remember(value, shell, place)
             open_containers.append(_Container(value, place, parts, [], build))
             return _LATER
-        if _is_object(value):
+        if is_opaque(value):
+            place.check, place.expected = Check.EQUAL, held_copy(value, place.name)
+            self._remember(value, place.expected, place)
+            return place.expected
+        if is_object(value):
             place.check, place.expected = Check.KIND, kind
             self._known[id(value)] = (value, value, place)
             return value
@@ -264,8 +290,8 @@ class Places:
 
     def _take_equal(self, place: Place, value: Any) -> Any:
         """A container of constants, or an array, that is compared as a whole."""
-        place.check, place.expected = Check.EQUAL, _copied(value)
-        taken = _copied(value)
+        place.check, place.expected = Check.EQUAL, copied(value)
+        taken = copied(value)
         self._remember(value, taken, place)
         return taken
 
@@ -273,14 +299,14 @@ class Places:
         return self._level == 0 and self._paths.is_varying(place.path) and -(2**63) <= value < 2**63
 
     def _take_number(self, place: Place, value: Any, type_: Type) -> Any:
-        if self._level > 0 or place.path in self.guarded:
+        if (self._level > 0 and not self._keeps) or place.path in self.guarded:
             place.check, place.expected = Check.EQUAL, value
             return value
         place.check, place.expected = Check.NUMBER, type(value)
         return self._hide(place, value, type_)
 
     def _take_array(self, place: Place, value: Any) -> Any:
-        if self._level > 1 or place.path in self.guarded:
+        if (self._level > 1 and not self._keeps) or place.path in self.guarded:
             return self._take_equal(place, value)
         place.check, place.expected = Check.ARRAY, (DTYPE_NUMBERS[value.dtype], value.shape)
         taken = self._hide(place, value, Type(dtype_of(value.dtype), value.shape))
@@ -297,9 +323,10 @@ class Places:
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute, or a `Getter` of it; AttributeError if there is none."""
         if isinstance(value, ModuleType):
-            if is_library_module(value.__name__):
-                return getattr(value, name)
-            return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
+            found = getattr(value, name)
+            if is_library_module(value.__name__) and not is_changing(found):
+                return found
+            return self.take(None, value, Read.ATTRIBUTE, name, found, f"{value.__name__}.{name}")
         if isinstance(value, type):
             return self._of_class(value, name)
         if isinstance(value, super):
@@ -307,11 +334,22 @@ class Places:
         place = self.place_of(value)
         kind = type(value)
         if place is None and not is_user_class(kind):
+            is_function = isinstance(value, FunctionType) or hasattr(kind, "__undertow_definition__")
+            if is_function and name in getattr(value, "__dict__", ()) and not name.startswith("__"):
+                return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
             return getattr(value, name)
         own: Any = getattr(value, "__dict__", ())
         for owner in kind.__mro__:
             if name in vars(owner):
                 return self._of_object(value, name, place, owner, vars(owner)[name], name in own)
+        fallback = inspect.getattr_static(kind, "__getattr__", None)
+        if name not in own and is_user_code(fallback):
+            self._guard_class(kind, "__getattr__")
+            for owner in filter(is_user_class, kind.__mro__):
+                self.miss(None, self._paths.dict_of(owner), Read.ITEM, name)
+            if place is not None:
+                self.miss(place, None, Read.OWN, name)
+            return Getter(fallback, (value, name))
         if place is None:
             return getattr(value, name)
         found = getattr(value, name, _RAISE)
@@ -331,7 +369,7 @@ class Places:
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))
+                return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -340,7 +378,7 @@ class Places:
                     self._values[row.path] = None
                 return getattr(value, name)
             if isinstance(found, (FunctionType, classmethod, staticmethod)) or hasattr(
-                found, "__undertow_definition__"
+                type(found), "__undertow_definition__"
             ):
                 if is_user_class(owner):
                     self._guard_class(kind, name)
@@ -369,7 +407,7 @@ class Places:
     def _guard_class(self, kind: type, name: str) -> Any:
         owner = next((base for base in kind.__mro__ if name in vars(base)), kind)
         found = vars(owner).get(name)
-        if isinstance(found, classmethod) and hasattr(found.__func__, "__undertow_definition__"):
+        if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
             # Bound anew each time that it is asked for.
             self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
             return getattr(kind, name)
@@ -392,14 +430,17 @@ class Places:
         return getattr(value, name)
 
     def default(self, function: Any, name: str, value: Any) -> Any:
-        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
-        if isinstance(value, _PLAIN):
-            return value
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        """The default of a parameter of a function of the user's.
+
+        Those of keywords are in a dict, which may change; others in a tuple that is guarded with the function.
+        """
         defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         if name in named:
             held = self.take(None, function, Read.ATTRIBUTE, "__kwdefaults__", named, function.__name__)
             return held[name]
+        if isinstance(value, PLAIN):
+            return value
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if name in names[len(names) - len(defaults) :]:
             held = self.take(None, function, Read.ATTRIBUTE, "__defaults__", defaults, function.__name__)
             return held[names.index(name) - len(names) + len(defaults)]
@@ -425,43 +466,71 @@ class Places:
 
     def hidden_array(self, array: Any) -> Any:
         """An array that the program knows by its identity, as a hidden argument."""
-        return self.take(None, array, Read.ITSELF, None, array, "array")
+        is_within, self._keeps = self._keeps, True
+        try:
+            return self.take(None, array, Read.ITSELF, None, array, "array")
+        finally:
+            self._keeps = is_within
 
     def floats_of(self, value: Any) -> Any:
         """The floats that an object holds, in namespaces with the names of its attributes; None for what is no float.
 
-        A namespace for each object, and containers like those that it holds.
+        A namespace for each object, and containers like those that it holds. Float variables are given as they are.
+        What is shared in the object is shared here; where an object holds itself, there is None. The floats are hidden
+        arguments, even where others must be guards.
         """
-        mirrors: dict[int, Any] = {}  # of objects
-        holder: list[Any] = [None]
-        waiting: list[tuple[Any, Any, Any]] = [(value, holder, 0)]  # a value, and where its mirror goes
+        is_within, self._keeps = self._keeps, True
+        try:
+            return self._floats_of(value)
+        finally:
+            self._keeps = is_within
+
+    def _floats_of(self, value: Any) -> Any:
+        mirrors: dict[int, Any] = {}  # of objects and containers; None until all in them is known
+        holder: dict[Any, Any] = {}
+        waiting: list[tuple[Any, dict[Any, Any], Any, _Mirror | None]] = [(value, holder, 0, None)]
         while waiting:
-            item, where, key = waiting.pop()
-            mirror: Any = None
-            if isinstance(item, Traced):
-                mirror = item if item.dtype.kind == "float" else None
-            elif isinstance(item, (list, tuple)):
-                mirror = [None] * len(item)
-                waiting += [(part, mirror, k) for k, part in enumerate(item)]
-            elif isinstance(item, dict):
-                mirror = dict.fromkeys(item)
-                waiting += [(part, mirror, k) for k, part in item.items()]
+            item, where, key, mirror = waiting.pop()
+            if mirror is not None:  # all in it is known
+                where[key] = mirrors[id(item)] = mirror.build(mirror.parts)
+            elif isinstance(item, (Traced, Variable)):
+                where[key] = item if item.dtype.kind == "float" else None
             elif id(item) in mirrors:
-                mirror = mirrors[id(item)]
-            elif self.place_of(item) is not None or dataclasses.is_dataclass(item) or type(item) is SimpleNamespace:
-                mirror = mirrors[id(item)] = SimpleNamespace()
-                for name in _own_names(item):
-                    part = getattr(item, name)
-                    if isinstance(part, (*_PLAIN, type, FunctionType, ModuleType)) and not isinstance(
-                        part, (float, np.floating, Traced)
-                    ):
-                        continue  # not read: whether it changes does not matter
-                    taken = self.attribute(item, name)
-                    if _may_hold_floats(taken):
-                        waiting.append((taken, mirror.__dict__, name))
-                        mirror.__dict__[name] = None
-            where[key] = mirror
+                where[key] = mirrors[id(item)]
+            else:
+                mirrors[id(item)] = where[key] = None
+                if (mirror := self._mirror(item)) is not None:
+                    waiting.append((item, where, key, mirror))
+                    waiting += [(part, mirror.parts, k, None) for k, part in reversed(mirror.parts.items())]
         return holder[0]
+
+    def _mirror(self, item: Any) -> _Mirror | None:
+        """What an object or container holds, and how to build its mirror of the mirrors of that."""
+        if isinstance(item, tuple):
+            return _Mirror(dict(enumerate(item)), lambda parts: tuple_of(type(item), list(parts.values())))
+        if isinstance(item, (list, deque)):
+            return _Mirror(dict(enumerate(item)), lambda parts: list(parts.values()))
+        if isinstance(item, dict):
+            return _Mirror(dict(item), dict)
+        if not self._has_attributes(item):
+            return None
+        parts: dict[str, Any] = {}
+        for name in (*_own_names(item), *_floats_of_class(item)):
+            part = getattr(item, name)
+            if isinstance(part, (*PLAIN, type, FunctionType, ModuleType)) and not isinstance(
+                part, (float, np.floating, Traced)
+            ):
+                continue  # not read: whether it changes does not matter
+            taken = self.attribute(item, name)
+            is_float = isinstance(taken, (Traced, Variable)) and taken.dtype.kind == "float"
+            if is_float or isinstance(taken, (list, tuple, dict, deque)) or self._has_attributes(taken):
+                parts[name] = taken
+        return _Mirror(parts, lambda parts: SimpleNamespace(**parts))
+
+    def _has_attributes(self, value: Any) -> bool:
+        is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+        is_other = type(value) is SimpleNamespace or isinstance(value, WRAPPERS)
+        return self.place_of(value) is not None or is_dataclass or is_other
 
     def sources(self, value: Traced) -> set[int] | None:
         """The hidden arguments that a value is computed from, by path; None if it also depends on something else."""
@@ -518,7 +587,7 @@ class Places:
 
 def _is_captured(function: Any) -> bool:
     """Would the interpreter capture a call of it?"""
-    return is_user_code(function) or hasattr(function, "__undertow_definition__")
+    return is_user_code(function) or hasattr(type(function), "__undertow_definition__")
 
 
 def _own_names(value: Any) -> list[str]:
@@ -529,176 +598,19 @@ def _own_names(value: Any) -> list[str]:
     return [*[name for name in slots if hasattr(value, name)], *getattr(value, "__dict__", ())]
 
 
-def _may_hold_floats(value: Any) -> bool:
-    if isinstance(value, Traced):
-        return value.dtype.kind == "float"
-    return isinstance(value, (list, tuple, dict)) or not (isinstance(value, _PLAIN) or callable(value))
+def _floats_of_class(value: Any) -> list[str]:
+    """The floats and arrays that an object has from its class."""
+    own, found = set(_own_names(value)), dict[str, None]()
+    for base in type(value).__mro__:
+        for name, held in vars(base).items():
+            is_float = isinstance(held, (float, np.floating)) or (type(held) is np.ndarray and held.dtype.kind == "f")
+            if is_float and name not in own and is_user_class(base) and not name.startswith("__"):
+                found[name] = None
+    return list(found)
 
 
-def _is_object(value: Any) -> bool:
-    """Is it an object that is read attribute by attribute, so that another one of its class serves as well?"""
-    kind = type(value)
-    if (
-        isinstance(value, (type, ModuleType))
-        or hasattr(kind, "__undertow_read__")
-        or kind.__module__.startswith("undertow.")
-    ):
-        return False
-    if hasattr(value, "__undertow_definition__"):
-        return False
-    return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
-
-
-@functools.lru_cache(1024)
-def is_read_by_attributes(kind: type) -> bool:
-    """Are all objects of this class read attribute by attribute?"""
-    if issubclass(kind, (type, ModuleType, Enum, np.ndarray)) or hasattr(kind, "__undertow_read__"):
-        return False
-    return is_user_class(kind) and not hasattr(kind, "__undertow_definition__")
-
-
-def is_guarded_by_class(value: Any) -> bool:
-    """Does a static argument count by its class? What it holds is guarded where it is read."""
-    return (
-        _is_object(value)
-        or isinstance(value, (set, frozenset, deque, MethodType, functools.partial))
-        or (isinstance(value, np.ndarray) and value.dtype.kind != "O")
-    ) and not isinstance(value, Enum)
-
-
-# The guard, what it expects, an empty container to fill (None if it is immutable), how to build it, and its parts.
-_Parts = tuple[Check, Any, Any, Callable[[list[Any]], Any], list[tuple[Read, Any, Any, str]]]
-
-
-def _parts_of(value: Any, place: Place) -> _Parts | None:
-    """How to guard and take apart a container, and how to build it again."""
-    kind, name = type(value), place.name
-    if isinstance(value, (list, tuple, deque, dict)):
-        labels = value if isinstance(value, dict) else range(len(value))
-        items = value.values() if isinstance(value, dict) else value
-        parts = [(Read.ITEM, key, item, f"{name}.{key}") for key, item in zip(labels, items, strict=True)]
-        check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
-        expected = (kind, tuple(value) if isinstance(value, dict) else len(value))
-        if isinstance(value, tuple):
-            return check, expected, None, functools.partial(_tuple, kind), parts[::-1]
-        shell = copy.copy(value)
-        return check, expected, shell, functools.partial(_filled, shell), parts[::-1]
-    if kind is MethodType:
-        return _of_attributes(value, place, ("__func__", "__self__"), None, lambda held: MethodType(*held))
-    if hasattr(kind, "__undertow_definition__") and value.__undertow_bound__:  # a method: its object is read outside
-        attribute = "__undertow_bound__"
-        parts = [(Read.ATTRIBUTE, attribute, value.__undertow_bound__, f"{name}.{attribute}")]
-        return Check.SAME, value, None, functools.partial(_rebound, value), parts
-    if kind is functools.partial:
-        return _of_attributes(value, place, ("func", "args", "keywords"), None, _partial)
-    if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
-        return None
-    instance: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
-    fields = [] if kind is SimpleNamespace else [f.name for f in dataclasses.fields(value)]
-    own = getattr(value, "__dict__", None)
-    if own is not None and all(name in own for name in fields):
-        part = (Read.ATTRIBUTE, "__dict__", own, name)
-        return Check.KIND, kind, instance, functools.partial(_with_own, instance), [part]
-    names = [key for key in dict.fromkeys((*fields, *(own or ()))) if hasattr(value, key)]
-    return _of_attributes(value, place, names, instance, functools.partial(_with_attributes, instance, names))
-
-
-def _of_attributes(
-    value: Any, place: Place, names: Sequence[str], shell: Any, build: Callable[[list[Any]], Any]
-) -> _Parts:
-    parts = [(Read.ATTRIBUTE, key, getattr(value, key), f"{place.name}.{key}") for key in names]
-    return Check.KIND, type(value), shell, build, parts[::-1]
-
-
-def _tuple(kind: type, contents: list[Any]) -> Any:
-    return kind(*contents) if hasattr(kind, "_fields") else tuple(contents)
-
-
-def _filled(shell: Any, contents: list[Any]) -> Any:
-    for key, item in zip(list(shell) if isinstance(shell, dict) else range(len(contents)), contents, strict=True):
-        shell[key] = item
-    return shell
-
-
-def _rebound(method: Any, contents: list[Any]) -> Any:
-    bound = object.__new__(type(method))
-    bound.__dict__.update(method.__dict__)
-    bound.__undertow_definition__, (bound.__undertow_bound__,) = method.__undertow_definition__, contents
-    bound.__undertow_programs__ = method.__undertow_programs__
-    return bound
-
-
-def _partial(contents: list[Any]) -> Any:
-    function, args, kwargs = contents
-    return functools.partial(function, *args, **kwargs)
-
-
-def _with_attributes(instance: Any, names: Sequence[str], contents: list[Any]) -> Any:
-    for name, value in zip(names, contents, strict=True):
-        object.__setattr__(instance, name, value)
-    return instance
-
-
-def _with_own(instance: Any, contents: list[Any]) -> Any:
-    instance.__dict__.update(contents[0])
-    return instance
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, (list, tuple, dict)):
-        leaves, structure = tree.flatten(value)
-        return tree.unflatten(structure, leaves)
-    return copy.copy(value)
-
-
-def _is_large(value: Any) -> bool:
-    """Does a container hold many numbers, and nothing but constants?"""
-    count = _is_plain(value)
-    return count is not None and count > _MOST_HIDDEN
-
-
-def _is_plain(value: Any) -> int | None:
-    """The number of constants in a container that holds nothing else; None if it does."""
-    count = 0
-    stack = [value]
-    seen: set[int] = set()
-    while stack:
-        item = stack.pop()
-        if type(item) in (list, tuple, dict):
-            if id(item) in seen:
-                return None
-            seen.add(id(item))
-            stack.extend(item.values() if type(item) is dict else item)
-        elif isinstance(item, _PLAIN) and not isinstance(item, Enum):
-            count += 1
-        else:
-            return None
-    return count
-
-
-def static_objects(structures: Sequence[tree.Structure]) -> list[Any]:
-    """The objects among arguments that count by their class, in order."""
-    return [
-        token[1].value
-        for structure in structures
-        for token in structure
-        if token[0] == "static" and is_guarded_by_class(token[1].value)
-    ]
-
-
-def by_class(structures: tuple[tree.Structure, ...]) -> tuple[tree.Structure, ...]:
-    """The structures of arguments, with the class in place of each object that counts by it."""
-    if not any(token[0] == "static" for structure in structures for token in structure):
-        return structures
-    return tuple(
-        tuple(
-            ("instance", type(token[1].value))
-            if token[0] == "static" and is_guarded_by_class(token[1].value)
-            else token
-            for token in structure
-        )
-        for structure in structures
-    )
+def _has_floats(value: Any) -> bool:
+    return any(isinstance(leaf, (float, np.floating)) for leaf in tree.flatten(value)[0])
 
 
 def needs_now(places: Places, main: Any, value: Traced) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
+from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch, with_article
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
@@ -171,6 +171,12 @@ class Traced:
             f"complex() of a traced {self.type} is not supported", "Undertow has no complex numbers: use two floats"
         )
 
+    def __copy__(self) -> Traced:
+        return Traced(self.builder, self.port, self.is_weak)
+
+    def __deepcopy__(self, _: Any) -> Traced:
+        return self.__copy__()
+
     def __hash__(self) -> int:
         raise self._unknown(
             f"a traced {self.type} cannot be a set element or a dict key: its value is known only at run time",
@@ -220,13 +226,17 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
+        type_ = self.type
         for other in operands:
-            if isinstance(other, (list, tuple, range)) and not self.type.shape:
+            if other.__class__ is not Traced and isinstance(other, (list, tuple, range)) and not type_.shape:
                 _refuse_list(name, other, self)
-        if self.type.dtype == bool_ and not self.type.shape and name == "bitwise_invert":
-            raise CaptureError("`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)")
-        if self.type.dtype == bool_ and _are_boolean_arrays(operands) and name in _ufuncs():
-            return NUMPY[_ufuncs()[name]](*operands)
+        if type_.dtype.kind == "bool":
+            if not type_.shape and name == "bitwise_invert":
+                raise CaptureError(
+                    "`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)"
+                )
+            if _are_boolean_arrays(operands) and name in _ufuncs():
+                return NUMPY[_ufuncs()[name]](*operands)
         result = FUNCTIONS[name](*operands)
         if isinstance(result, Traced) and result.dtype.kind != "bool" and all(map(stays_weak, operands)):
             return Traced(result.builder, result.port, is_weak=True)
@@ -406,7 +416,9 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     packed = Attrs(**attrs) if attrs else EMPTY
     current = context(operands)
     in_capture = current is not None and current.builder is not None
-    if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
+    # The first test is the quick one, and nearly always enough; there are subclasses.
+    is_traced = Traced in map(type, operands) or any(isinstance(x, Traced) for x in operands)
+    if not is_traced and not (in_capture and row.effect):
         values = [np.asarray(x)[()] for x in operands]
         types = row.type([Type(dtype_of(v.dtype), v.shape) for v in values], packed)
         try:
@@ -471,7 +483,7 @@ class IndexedArray(np.ndarray[Any, Any]):
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     """The error of a value that no operator takes."""
     name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
-    shown = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    shown = with_article(name)
     if isinstance(value, (str, complex)) and len(repr(value)) < 40:
         shown = f"{value!r}, {shown},"
     elif value is None:
@@ -490,10 +502,9 @@ def refuse_subclass(array: Any) -> None:
     kind = type(array)
     is_own = kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ or kind.__mul__ is not np.ndarray.__mul__
     if is_own or isinstance(array, np.ma.MaskedArray):
-        name = kind.__name__
         filled = "x.filled(0), and the mask x.mask" if isinstance(array, np.ma.MaskedArray) else "np.asarray(x)"
         raise TypeMismatch(
-            f"{'an' if name[0] in 'aeiou' else 'a'} {name} computes in its own way, which graphs do not know",
+            f"{with_article(kind.__name__)} computes in its own way, which graphs do not know",
             hint=f"pass a plain array: {filled}",
         )
 
