@@ -206,8 +206,16 @@ class CaptureError(_OfKind, UndertowError):
         UndertowError.__init__(self, what, span, hint)
 
 
-class TypeMismatch(UndertowError, TypeError, ValueError):
-    """A dtype, shape or structure is not what it must be. For shapes NumPy raises a ValueError, so it is both."""
+class TypeMismatch(_OfKind, UndertowError, TypeError, ValueError):
+    """A dtype, shape or structure is not what it must be. For shapes NumPy raises a ValueError, so it is both.
+
+    An index that is out of range is an IndexError, too.
+    """
+
+    def __init__(
+        self, what: str, span: Span | None = None, hint: str = "", *, kind: type[Exception] | None = None
+    ) -> None:
+        UndertowError.__init__(self, what, span, hint)
 
 
 class GraphError(UndertowError):
@@ -268,7 +276,7 @@ class Raised(Fault):
     """A `raise` of the program's own, under a condition that was known only at run time. It is of the class raised."""
 
 
-_PICKLED = (Raised, Fault, CaptureError)
+_PICKLED = (Raised, Fault, CaptureError, TypeMismatch)
 _CLASSES: dict[tuple[type[_OfKind], type[Exception]], type[_OfKind]] = {}
 
 

@@ -22,6 +22,7 @@ from tests.programs import (
     maps,
     mutual,
     numbers,
+    order,
 )
 from tests.programs.program import Expected as Expected
 from tests.programs.program import Plain as Plain
@@ -40,6 +41,7 @@ _MODULES = (
     arrays,
     maps,
     builtin,
+    order,
     forests,
     chance,
     effects,

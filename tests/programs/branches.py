@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from tests.programs.program import program
 
 import undertow as ut
@@ -165,7 +166,43 @@ def explicit_cond(n: ut.i64, x: ut.f64) -> ut.f64:
     return ut.cond(n > 0, lambda v: explicit_cond(n - 1, v * 1.5) + 1.0, lambda v: v - 1.0, x)
 
 
+MENU = {"soup": 3}
+
+
+@ut.function
+def never_reached(xs: list[ut.i64], n: ut.i64) -> ut.i64:
+    """What Python would raise in a branch that is not taken: it is raised where it is."""
+    if n == 0:
+        return 0
+    if n > 8:
+        return MENU["cake"] + 1 // 0
+    elif n > 7:
+        assert len(MENU) > 7, f"{n} is too much"
+    return xs[0] + never_reached(xs[1:], n - 1) if n > 1 and xs[0] != 5 else xs[0]
+
+
+@ut.function
+def in_an_empty_array(x: ut.f64[None], low: ut.i64, high: ut.i64) -> ut.i64:
+    if low >= high:
+        return -1
+    middle = (low + high) // 2
+    if x[middle] == 2.5:
+        return middle
+    return in_an_empty_array(x, middle + 1, high) if x[middle] < 2.5 else in_an_empty_array(x, low, middle)
+
+
+@ut.function
+def index_in_branch(n: ut.i64) -> ut.i64:
+    """The index is known at capture, and the fault is of the run."""
+    if n == 0:
+        return (1, 2)[len(MENU) + 4]
+    return index_in_branch(n - 1)
+
+
 PROGRAMS = [
+    program(never_reached, ([4, 5, 6], 0), ([4, 5, 6], 2), ([4, 2, 6], 3), tags="branch recursive"),
+    program(in_an_empty_array, (np.zeros(0), 0, 0), (np.array([1.5, 2.5]), 0, 2), tags="branch recursive arrays"),
+    program(index_in_branch, (3,), tags="branch recursive fault"),
     program(inner_return, (0,), (5,), (9,), tags="branch"),
     program(returns_on_both_sides, *((a, b) for a in (-2, 0, 3) for b in (-4, 0, 6)), tags="branch"),
     program(returns_after_returns, *((n,) for n in range(0, 14)), tags="branch recursive"),

@@ -1,6 +1,6 @@
 """Containers as arguments and results: tuples, named tuples, dicts, lists, dataclasses, one inside the other."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +105,35 @@ def loop_over_container(n: ut.i64) -> tuple[ut.i64, ut.f64]:
     return state["k"], state["box"].low - state["box"].high
 
 
+@dataclass(order=True)
+class Version:
+    major: ut.i64
+    minor: ut.i64
+    note: str = field(default="", compare=False)
+
+
+@ut.function
+def compared(a: ut.i64, b: ut.f64):
+    """Containers compare item by item."""
+    pair, known = (a, b), (2, 0.5)
+    return (
+        pair == known, pair != known, pair < known, pair <= known, pair > (2,), [a, "x"] >= [2, "w"],
+        {"a": a, "b": [b]} == {"b": [0.5], "a": 2}, {"a": a} == {"b": a}, (a, (b, None)) == (2, (0.5, None)),
+        pair in [(1, 1.5), known], [a] not in ([2], None), pair == [a, b], ("x", a) < ("y", "z"),
+        Version(a, 3, "new") == Version(2, 3), Version(a, a) < Version(2, 3), Version(a, 1) in [Version(2, 1)],
+    )  # fmt: skip
+
+
+@ut.function
+def to_the_origin(x: ut.i64, y: ut.i64) -> ut.i64:
+    if (x, y) == (0, 0):
+        return 0
+    return 1 + to_the_origin(*((x - 1, y) if (x, 0) > (0, y) else (x, y - 1)))
+
+
 PROGRAMS = [
+    program(compared, (2, 0.5), (2, 1.5), (1, 0.5), (3, 0.0), (1, 1.5), (2, np.nan), tags="containers"),
+    program(to_the_origin, (0, 0), (3, 4), tags="containers recursive"),
     program(bisect, (Box(0.0, 2.0), 0), (Box(0.0, 2.0), 20), tags="containers recursive"),
     program(summarise, (0, 2.0), (7, 0.5), tags="containers recursive"),
     program(account, (Account(1, Box(0.0, 1.0), (2, 3)), 4), tags="containers recursive"),

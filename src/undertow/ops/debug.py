@@ -50,7 +50,7 @@ def fill_in(template: str, values: Sequence[Value]) -> str:
         return template.format(*(np.asarray(v)[()] for v in values))
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as problem:
         raise Fault(
-            f"{template!r} does not fit its values: {problem}", hint="arrays take plain {} only", kind=ValueError
+            f"{template!r} does not fit its values: {problem}", hint="arrays take plain {} only", kind=type(problem)
         ) from None
 
 

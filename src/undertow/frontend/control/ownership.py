@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ class Home:
     argument: Specialization | None = None  # the function that got it as a copy
     handed_to: str = ""  # a captured function that reads it as it is now
     default_of: str = ""  # the parameter whose default value it may be
-    is_choice: bool = False  # does it stand for one of two others, one of which may still be in use?
+    is_choice: bool = False  # does it stand for one of several others, which may still be in use?
+    is_chosen: bool = False  # may such a choice stand for it?
 
 
 class Ownership:
@@ -114,6 +116,20 @@ class Ownership:
             home = self._homes[id(item)]
             home.region = builder.regions[regions[0]].parent or 0
             home.is_choice = not all(made_there)
+        if not all(made_there):
+            self._note_chosen(sides)
+
+    def own_choice(self, value: Any, items: Sequence[Any]) -> None:
+        """Note that a value is one of these items, chosen at run time."""
+        for item in _containers(value):
+            self.own(item)
+            self._homes[id(item)].is_choice = True
+        self._note_chosen(items)
+
+    def _note_chosen(self, values: Sequence[Any]) -> None:
+        for item in (item for value in values for item in _containers(value)):
+            if id(item) in self._homes:
+                self._homes[id(item)].is_chosen = True
 
     def returned(self, value: Any) -> None:
         """Note what a function returns: its caller gets these containers."""
@@ -214,6 +230,12 @@ class Ownership:
                 f"{what} is one of two {_kind(value)}s, chosen at run time",
                 span,
                 hint="make a copy, and change that: " + _copied(value, called),
+            )
+        if home.is_chosen:
+            raise CaptureError(
+                f"{what} changes after something else was chosen at run time, which may be the same {_kind(value)}",
+                span,
+                hint="change it before, or choose from copies: " + _copied(value, called),
             )
         if home.argument is not None:
             home.argument.changed.setdefault(id(value), (value, called, span or self._ctx.span))

@@ -281,14 +281,23 @@ def take(x: Any, indices: Any, /, axis: Any = None) -> Any:
 
 
 def check_static_indices(indices: Any, size: Any, axis: int) -> None:
-    """Indices known at capture, into an axis of known length, must be in range."""
-    if isinstance(indices, Traced) or not isinstance(size, int):
+    """Indices known at capture, into an axis of known length, must be in range; into one without elements none is."""
+    if not isinstance(size, int):
+        return
+    if isinstance(indices, Traced):
+        if not size and 0 not in indices.type.shape:
+            raise TypeMismatch(
+                f"axis {axis} has no elements to index",
+                hint="test len(x) first, or pass an array with elements",
+                kind=IndexError,
+            )
         return
     wrong = np.asarray(indices)[(np.asarray(indices) < -size) | (np.asarray(indices) >= size)]
     if wrong.size:
         raise TypeMismatch(
             f"index {int(wrong.flat[0])} is out of range for axis {axis} of length {size}",
             hint=f"indices go from {-size} to {size - 1}" if size else "the axis has no elements",
+            kind=IndexError,
         )
 
 

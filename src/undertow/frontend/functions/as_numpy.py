@@ -56,7 +56,7 @@ class Row:
             kind = self.parameters.parameters[name].kind
             if name not in self.refused:
                 left += value if kind is inspect.Parameter.VAR_POSITIONAL else [value]
-            elif value is not _LEFT_OUT and value is not None and not _is_one_of(value, _HARMLESS.get(name, ())):
+            elif value is not _LEFT_OUT and value is not None and not _is_one_of(value, self._harmless(name)):
                 raise CaptureError(
                     f"{self.name} with `{name}` cannot be captured",
                     hint="assign the result instead: y = " + self.taken
@@ -64,6 +64,11 @@ class Row:
                     else f"on traced values it takes {self.taken}",
                 )
         return self.compute(*left)
+
+    def _harmless(self, name: str) -> tuple[Any, ...]:
+        # "A" and "K" go by memory: that moves the elements of these, and of others only where they are stored.
+        reads_in_order = self.name.rpartition(".")[2] in ("flatten", "ravel", "reshape")
+        return ("C",) if name == "order" and reads_in_order else _HARMLESS.get(name, ())
 
     @property
     def taken(self) -> str:

@@ -42,6 +42,7 @@ from undertow.frontend.interpret.outcomes import (
     span_of,
     value_of,
 )
+from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.interpret.statements import Statements
 from undertow.frontend.syntax.queries import HINTS
@@ -84,10 +85,8 @@ class StatementInterpreter(Statements):
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         """Run the statements from `cell` up to `stop` (or the end). One that raises returns a value that never is."""
-        try:
-            return (yield self._run(cell, stop, env))
-        except Halted:
-            return Return(ABSENT, self.ctx.span)
+        outcome = yield or_absent(partial(self._run, cell, stop, env), self.ctx)
+        return Return(ABSENT, self.ctx.span) if outcome is ABSENT else outcome
 
     def _run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         while cell is not None and cell is not stop:

@@ -15,8 +15,10 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
 from undertow.frontend.interpret.operators import BINARY, are_constants
+from undertow.frontend.interpret.special import truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.places import Getter
@@ -38,7 +40,7 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
     is_operator = function in (builtins.divmod, builtins.pow)
 
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
-        args = [list(a) if isinstance(a, Iterator) and function in _FOLDS else a for a in args]
+        args = [_listed(interp, a) if isinstance(a, Iterator) and function in _FOLDS else a for a in args]
         flat = [*args, *kwargs.values()]
         nested = [x for a in args if isinstance(a, (list, tuple)) for x in a] if function is not bool else []
         is_ours = is_operator and are_constants(flat)
@@ -54,6 +56,11 @@ def _plain(function: Any, traced: Callable[..., Any]) -> Any:
         return interp.call_native(function, args, kwargs)
 
     return work
+
+
+def _listed(interp: Any, items: Any) -> list[Any]:
+    """What an iterator gives, taken from it: nobody outside may hold it."""
+    return list(interp.iterate(items, interp.ctx.span))
 
 
 def _range(*args: Any) -> Any:
@@ -88,7 +95,9 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
 
     def pick(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
         key = kwargs.get("key")
-        listed = list(args[0]) if len(args) == 1 and isinstance(args[0], Iterator) else args[0] if args else ()
+        listed = args[0] if args else ()
+        if len(args) == 1 and isinstance(listed, Iterator):
+            listed = _listed(interp, listed)
         if len(args) == 1 and isinstance(listed, Traced):
             if listed.type.rank == 1 and listed.type.shape[0] is None and not kwargs:
                 return getattr(functions, short)(listed)  # of no elements it is a fault, as in Python
@@ -118,28 +127,47 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
     return pick
 
 
-def _fold(name: str, empty: bool) -> Callable[..., Any]:
-    short = "all" if empty else "any"
+def _fold(python: Any, name: str, empty: bool) -> Callable[..., Any]:
+    """Python's any or all. Where making an item may act or fault, it is made only if those before it decide nothing."""
+    short = python.__name__
 
-    def run(values: Any) -> Any:
+    def fold(interp: Any, values: Any, items: Any, is_plain: bool, env: Env | None) -> Work:
+        result: Any = empty
+        for value in items:
+            _single(short, value, f"ut.{short}")
+            truth = interp.truth(value)
+            if not isinstance(truth, Traced):
+                if truth is not empty:
+                    return not empty
+            elif is_plain:
+                result = truth if result is empty else getattr(functions, name)(result, truth)
+            else:
+                go_on, stop = (lambda: fold(interp, values, items, is_plain, env)), (lambda: not empty)
+                result = yield interp.choose(truth, go_on if empty else stop, stop if empty else go_on, env)
+                spend(values)
+                return result
+        return result
+
+    def run(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+        if len(args) != 1 or kwargs:
+            return interp.call_native(python, args, kwargs)
+        values = read(args[0])
         if isinstance(values, Traced):
             if values.type.rank > 1:
                 raise TypeMismatch(
                     f"{short}() takes single numbers, not the rows of {said(values.type)}", hint=f"use ut.{short}(x)"
                 )
             return getattr(functions, short)(values)
-        result: Any = empty
-        for value in values:
-            _single(short, value, f"ut.{short}")
-            if not isinstance(value, Traced):
-                if bool(value) is not empty:
-                    return not empty
-                continue
-            truth = value if value.dtype == bool_ else functions.not_equal(value, 0)
-            result = truth if result is empty else getattr(functions, name)(result, truth)
-        return result
+        items = interp.iterate(values, interp.ctx.span)
+        return (yield fold(interp, values, items, makes_plainly(values), env))
 
     return run
+
+
+def _truth(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    if len(args) == 1 and not kwargs and not isinstance(args[0], Traced) and truth_of(args[0]) is not None:
+        return interp.truth(args[0])
+    return _plain(bool, _bool)(interp, args, kwargs, env)
 
 
 def _sum(values: Any, start: Any = 0) -> Any:
@@ -199,7 +227,7 @@ def _length(value: Any) -> Any:
 
 
 def _text(value: Any = "", *rest: Any) -> Any:
-    return text_of(value) if not rest else str(value, *rest)
+    return text_of(value, conversion="s") if not rest else str(value, *rest)
 
 
 def _texts(function: Any, traced: Callable[..., Any]) -> Any:
@@ -256,7 +284,7 @@ def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[...
     return work
 
 
-def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> None:
+def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
     """Python's `print`: a line whenever the body runs, even if nothing in it is traced."""
     unknown = [key for key, value in kwargs.items() if key not in ("sep", "flush") and (key, value) != ("end", "\n")]
     if unknown:
@@ -265,22 +293,28 @@ def _print(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | 
             hint="a graph prints whole lines to standard output; join the parts in one f-string",
         )
     between = " " if kwargs.get("sep") is None else str(kwargs["sep"])
-    line = joined(between, [text_of(read(value)) for value in args])
+    texts = []
+    for value in args:
+        texts.append((yield interp.text_of_one(read(value), conversion="s")))
+    line = joined(between, texts)
     if isinstance(line, TracedText):
         effect("print", line.values, template=line.template)
     else:
         effect("print", [], template=escaped(line))
 
 
-def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+def _map(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
     """`map` of a function that behaves differently in a capture, as in map(str, values)."""
     function, *over = args if args else (None,)
     if not over or kwargs or isinstance(function, (Traced, list, dict, set)) or function not in PYTHON:
         return interp.call_native(map, args, kwargs)
-    results = []
-    for items in zip(*over, strict=False):
-        results.append((yield interp.call(function, list(items), {}, env)))
-    return iter(results)
+
+    def work(items: Any) -> Work:
+        for taken in items:
+            yield Yielded((yield interp.call(function, list(taken), {}, env)))
+
+    items = zip(*(interp.iterate(values, interp.ctx.span) for values in over), strict=False)
+    return interp.owned.own(CapturedGenerator(interp.ctx, work(items), "map"))
 
 
 def _construct(kind: type[Exception]) -> Any:
@@ -300,22 +334,24 @@ def _getattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env 
     session = interp.ctx.session
     try:
         held = session.attribute(*args[:2])
+        if isinstance(held, Getter):
+            held = yield interp.call(held.function, held.args, {}, env)
     except AttributeError:
         if len(args) == 3:
             return args[2]
         raise
-    if isinstance(held, Getter):
-        held = yield interp.call(held.function, held.args, {}, env)
     return session.seen(held)
 
 
-def _hasattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> bool:
+def _hasattr(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
     if _is_traced_object(args):
         return bool(KINDS[hasattr](interp, args, kwargs, env))
     if len(args) != 2 or kwargs or not isinstance(args[1], str):
         return bool(interp.call_native(hasattr, args, kwargs))
     try:
-        interp.ctx.session.attribute(*args)
+        held = interp.ctx.session.attribute(*args)
+        if isinstance(held, Getter):
+            yield interp.call(held.function, held.args, {}, env)
     except AttributeError:
         return False
     return True
@@ -356,16 +392,15 @@ def _sorted(values: Any, *, reverse: bool = False) -> Any:
     return list(functions.astype(inner, type_of(array).dtype))
 
 
+_bool = _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)")
 # Functions that go over their argument at once, so that an iterator may be a list.
-_FOLDS = frozenset((builtins.sum, builtins.any, builtins.all, builtins.sorted))
+_FOLDS = frozenset((builtins.sum, builtins.sorted))
 _TRACED: dict[Any, Callable[..., Any]] = {
-    builtins.range: _range, builtins.len: _length, builtins.sum: _sum, builtins.any: _fold("logical_or", False),
-    builtins.all: _fold("logical_and", True), builtins.pow: _power, builtins.sorted: _sorted,
+    builtins.range: _range, builtins.len: _length, builtins.sum: _sum, builtins.pow: _power, builtins.sorted: _sorted,
     builtins.int: _of_one("int", lambda x: _integer(functions.trunc(x)), "ut.astype(x, ut.i64)"),
     builtins.float: _of_one(
         "float", lambda x: functions.astype(x, promote(x.dtype, f64)), "ut.astype(x, ut.f64)"
     ),
-    builtins.bool: _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)"),
     builtins.round: _round,
     builtins.divmod: lambda a, b: (BINARY[ast.FloorDiv](a, b), BINARY[ast.Mod](a, b)),
     **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},
@@ -393,4 +428,7 @@ PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any
     builtins.format: _texts(format, text_of),
     **{kind: _construct(kind) for kind in ERRORS.values()},
     **{function: _plain(function, traced) for function, traced in _TRACED.items()},
+    builtins.bool: _truth,
+    builtins.any: _fold(any, "logical_or", False),
+    builtins.all: _fold(all, "logical_and", True),
 }

@@ -104,10 +104,11 @@ class Interpreter(Containers):
         kwargs: dict[str, Any] = {}
         for keyword in node.keywords:
             value = yield self.expr(keyword.value, env)
-            if keyword.arg is None:
-                kwargs.update(value)
-            else:
-                kwargs[keyword.arg] = value
+            more = {keyword.arg: value} if keyword.arg is not None else dict(value)
+            if twice := kwargs.keys() & more.keys():
+                self.at(node, env)
+                raise TypeError(f"got multiple values for keyword argument {min(twice)!r}")
+            kwargs |= more
         self.at(node, env)
         if function is super and not args:
             return self.parent_class(env)
@@ -269,7 +270,7 @@ class Interpreter(Containers):
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return self._with_views(function, args, compute(*args, **kwargs))
+            return self._with_views(function, args, kwargs, compute(*args, **kwargs))
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
@@ -280,7 +281,7 @@ class Interpreter(Containers):
         try:
             result = function(*args, **kwargs)
             self.owned.adopt(result)
-            return self._with_views(function, args, result)
+            return self._with_views(function, args, kwargs, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
@@ -295,17 +296,18 @@ class Interpreter(Containers):
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
 
-    def _with_views(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+    def _with_views(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:
         """The arrays that a function returns, as views of those that it got, or as arrays of their own."""
         owner = getattr(function, "__self__", None)
         arrays = [array for array in (owner, *args) if is_array(array)]
         if not arrays:
             return result
+        are_views = gives_views(function, arrays, kwargs)
         if isinstance(result, Traced):
-            return _as_view(result, arrays) if gives_views(function) else _as_array(result, arrays)
+            return _as_view(result, arrays) if are_views else _as_array(result, arrays)
         if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
             for part in result:
-                if gives_views(function):
+                if are_views:
                     _as_view(part, arrays)
         elif hasattr(type(result), "__next__"):
             self.aliases.iterates(result, arrays)
@@ -385,7 +387,7 @@ class Interpreter(Containers):
         def work() -> Work:
             self.aliases.envs.append(env)
             try:
-                yield self.run_body(closure.node, env)  # type: ignore[arg-type]
+                return (yield self.run_body(closure.node, env))  # type: ignore[arg-type]
             finally:
                 self.aliases.envs.remove(env)
 
@@ -398,9 +400,13 @@ class Interpreter(Containers):
         if isinstance(node, ast.Yield):
             yield Yielded(value)
             return None
-        for item in self.iterate(value, self.span(node, env)):
+        items = self.iterate(value, self.span(node, env))
+        while True:
+            try:
+                item = next(items)
+            except StopIteration as end:
+                return end.value
             yield Yielded(item)
-        return None
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         raise NotImplementedError  # branches.py

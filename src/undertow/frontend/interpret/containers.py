@@ -10,23 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch, UnknownName
+from undertow.errors import CaptureError, Span, UnknownName
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
-from undertow.frontend.interpret.special import special
+from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
+from undertow.frontend.interpret.picking import Picking
+from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.syntax.calling import is_user_code
-from undertow.frontend.syntax.queries import syntax_name, targets
+from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Traced, has_traced, read, view_of
+from undertow.frontend.values.traced import Context, Traced, has_traced, read, view_of
 from undertow.types import said
 
 
 class Containers(Expressions):
     """Adds building and unpacking containers."""
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx)
+        self.picking = Picking()
 
     def sequence(self, node: Any, env: Env) -> Work:
         items: list[Any] = yield self.each(node.elts, env)
@@ -57,12 +63,6 @@ class Containers(Expressions):
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
             raise _no_attribute(value, name, AttributeError(name), span)
-        fallback = special(value, "__getattr__")
-        if fallback is not None:
-            try:
-                object.__getattribute__(value, name)
-            except AttributeError:
-                return (yield self.call(fallback, [value, name], {}))
         try:
             held = view_of(self.ctx.session.attribute(value, name), value)
         except AttributeError as fault:
@@ -83,6 +83,9 @@ class Containers(Expressions):
         if method is not None:
             return (yield self.call(method, [value, key], {}))
         self.hold_objects(value)
+        missing = special(value, "__missing__") if isinstance(value, dict) and not has_traced(key) else None
+        if missing is not None and key not in value:
+            return (yield self.call(missing, [value, key], {}))
         return self.item(value, key)
 
     def item(self, value: Any, key: Any) -> Any:
@@ -104,14 +107,9 @@ class Containers(Expressions):
                 hint="make an array first: ut.asarray(items)[:n]",
             )
         if isinstance(value, (list, tuple)):
-            try:
-                value = functions.asarray(value)
-            except TypeMismatch:
-                raise CaptureError(
-                    f"this {type(value).__name__} cannot be indexed by a traced value: "
-                    "it does not hold numbers, or arrays of one shape",
-                    hint="choose with `if`/`elif`, or keep the values in one array",
-                ) from None
+            picked = self.picking.pick(value, key)
+            self.owned.own_choice(picked, value)
+            return picked
         if isinstance(value, (np.ndarray, Traced)):
             return getitem(value, key)
         raise CaptureError(
@@ -129,18 +127,24 @@ class Containers(Expressions):
         inner = Env(
             env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
         )
+        first = node.generators[0].iter
+        over = self.iterate((yield self.expr(first, env)), self.span(first, env))
+        if isinstance(node, ast.GeneratorExp):
+            parts = [node.elt, *(test for clause in node.generators for test in clause.ifs)]
+            parts += [clause.iter for clause in node.generators[1:]]
+            work = self._comprehend(node, inner, over, None)
+            made = CapturedGenerator(self.ctx, work, env.closure.name, over, all(map(is_plain, parts)))
+            return self.owned.own(made)
         found: list[Any] = []
-        yield self._comprehend(node, inner, found)
+        yield self._comprehend(node, inner, over, found)
         if isinstance(node, ast.DictComp):
             return self.owned.own(dict(found))
-        if isinstance(node, ast.GeneratorExp):
-            return self.owned.own(iter(found))
         return self.owned.own(found if isinstance(node, ast.ListComp) else set(found))
 
-    def _comprehend(self, node: Any, env: Env, items: list[Any]) -> Work:
+    def _comprehend(self, node: Any, env: Env, over: Any, items: list[Any] | None) -> Work:
+        """Collect the items of a comprehension, or hand over those of a generator, one at a time."""
         # The nest of `for` clauses as a stack of iterators; its depth is the source's, not the data's.
-        first = yield self.expr(node.generators[0].iter, env.parent or env)
-        stack = [self.iterate(first, self.span(node.generators[0].iter, env))]
+        stack = [over]
         while stack:
             clause = node.generators[len(stack) - 1]
             item = next(stack[-1], MISSING)
@@ -166,6 +170,8 @@ class Containers(Expressions):
             if len(stack) < len(node.generators):
                 following = node.generators[len(stack)].iter
                 stack.append(self.iterate((yield self.expr(following, env)), self.span(following, env)))
+            elif items is None:
+                yield Yielded((yield self.expr(node.elt, env)))
             elif isinstance(node, ast.DictComp):
                 key = yield self.expr(node.key, env)
                 items.append((_static(key, "a dict key", self.span(node.key, env)), (yield self.expr(node.value, env))))
@@ -205,8 +211,18 @@ class Containers(Expressions):
                 self.at(node, env)
                 if isinstance(spec, TracedText):
                     raise text_too_early(spec)
-                parts.append(text_of(read(value), spec, chr(part.conversion) if part.conversion > 0 else ""))
+                conversion = chr(part.conversion) if part.conversion > 0 else ""
+                parts.append((yield self.text_of_one(read(value), spec, conversion)))
         return joined("", parts)
+
+    def text_of_one(self, value: Any, spec: str = "", conversion: str = "") -> Work:
+        """The text of a value, by the method of a class of the user's if it has one."""
+        if not conversion and (method := special(value, "__format__")) is not None:
+            return (yield self.call(method, [value, spec], {}))
+        method = behind(repr if conversion in ("r", "a") else str, value)
+        if method is not None and (conversion or not spec):
+            value, conversion = (yield self.call(method, [value], {})), "s"
+        return text_of(value, spec, conversion)
 
     def assign(self, target: ast.expr, value: Any, env: Env) -> Work:
         """Bind a target: a name, a tuple of targets, or an item of a Python container."""

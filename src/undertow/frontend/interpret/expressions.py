@@ -26,12 +26,14 @@ from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.interpret.purity import is_users, refuse_foreign
+from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
-from undertow.frontend.interpret.special import behind, of_operator, special
+from undertow.frontend.interpret.special import of_operator, special, truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined
@@ -48,6 +50,7 @@ _KNOWN = frozenset((
     Traced, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice, type(None),
     np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_,
 ))  # fmt: skip
+_SINGLE = _KNOWN - {list, tuple, dict}
 # Syntax -> handler; filled by the files that add handlers.
 HANDLERS: dict[type, Any] = {}
 
@@ -169,6 +172,8 @@ class Expressions:
         """An operator on operands one of which may be an object of the user's, whose methods are captured."""
         forward, backward = of_operator(op)
         first, second = special(left, forward), special(right, backward)
+        if isinstance(op, ast.operator) and type(left) is type(right):
+            second = None  # Python does not ask it
         tries = [(first, left, right), (second, right, left)]
         if second is not None and type(right) is not type(left) and isinstance(right, type(left)):
             tries.reverse()
@@ -220,14 +225,17 @@ class Expressions:
             left = yield self.expr(node.left, env)
         result: Any = True
         for at in range(index, len(node.ops)):
-            if isinstance(result, Traced) and not index and not is_plain(node.comparators[at]):
+            truth = True if at == index else self.truth(result)
+            if not isinstance(truth, Traced) and not truth:
+                return result
+            right = (yield self.expr(node.comparators[at], env)) if is_plain(node.comparators[at]) else MISSING
+            if isinstance(truth, Traced) and not (type(left) in _KNOWN and type(right) in _KNOWN):
                 # a < b < f(c): f(c) is evaluated only if a < b.
                 rest = functools.partial(self.compare, node, env, at, left)
-                return (yield self.choose(result, rest, lambda: False, env))
-            right = yield self.expr(node.comparators[at], env)
+                return (yield self.choose(truth, rest, functools.partial(_itself, result), env))
+            if right is MISSING:
+                right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
-            if isinstance(result, Traced):
-                self.truth(result)  # of an array it has none
             op = node.ops[at]
             if isinstance(op, (ast.Is, ast.IsNot)) or (type(left) in _KNOWN and type(right) in _KNOWN):
                 holds = self._compare(op, left, right)
@@ -241,9 +249,7 @@ class Expressions:
                     self.owned.change(right, "")
                 self.hold_objects(left, right)
                 holds = self._compare(op, left, self.iterated(right))
-            result = holds if result is True else functions.logical_and(result, holds)
-            if not isinstance(result, Traced) and len(node.ops) > 1 and not index and not result:
-                return result
+            result = functions.logical_and(truth, holds) if isinstance(truth, Traced) else holds
             left = right
         return result
 
@@ -252,6 +258,9 @@ class Expressions:
             right = read(right)
             if any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
                 holds = contains(right, left)
+            elif holds_traced(left, right):
+                see = self.ctx.session.seen_inside
+                holds = contains_container(see(right), see(left), self._compare)
             else:
                 holds = left in right
             return holds if isinstance(op, ast.In) else _negated(holds)
@@ -262,6 +271,11 @@ class Expressions:
             if compares_to_false(left, right):
                 holds = equal(left, right)
                 return holds if isinstance(op, ast.Eq) else _negated(holds)
+        if type(left) not in _SINGLE and type(right) not in _SINGLE:
+            see = self.ctx.session.seen_inside
+            holds = compare_containers(op, see(left), see(right), self._compare)
+            if holds is not NotImplemented:
+                return holds
         return COMPARE[type(op)](left, right)
 
     def condition(self, node: ast.expr, env: Env) -> Work:
@@ -315,7 +329,7 @@ class Expressions:
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
         value = read(value)
-        if type(value) not in _KNOWN and (method := behind(bool, value)) is not None:
+        if type(value) not in _KNOWN and (method := truth_of(value)) is not None:
             value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):
             self.hold_objects(value)
@@ -333,8 +347,8 @@ class Expressions:
         regions = builder.branch(ctx.session.resolve(pred))
         scratch = env or Env(_NOWHERE, frozenset(), None)
         before = self.save(scratch)
-        a, after_a = yield self.on_side(regions[0], before, lambda: _or_absent(then), scratch)
-        b, after_b = yield self.on_side(regions[1], before, lambda: _or_absent(other), scratch)
+        a, after_a = yield self.on_side(regions[0], before, lambda: or_absent(then, ctx), scratch)
+        b, after_b = yield self.on_side(regions[1], before, lambda: or_absent(other, ctx), scratch)
         ctx.span = span
         join_states(before, after_a, after_b, regions, scratch, ctx)
         join_effects(before, [after_a.effect, after_b.effect], regions, builder)
@@ -368,12 +382,8 @@ class Expressions:
 # -- shared by the handlers --------------------------------------------------------------------------------
 
 
-def _or_absent(work: Callable[[], Any]) -> Work:
-    """What the work gives; ABSENT if it raises an exception at run time."""
-    try:
-        return (yield work())
-    except Halted:
-        return ABSENT
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _negated(truth: Any) -> Any:

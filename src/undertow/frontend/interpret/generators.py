@@ -28,16 +28,23 @@ class Yielded:
 class CapturedGenerator:
     """The iterator that a call of a captured generator function gives."""
 
-    __slots__ = ("_ctx", "_name", "_stack")
+    __slots__ = ("_ctx", "_is_plain", "_is_spent", "_name", "_over", "_stack")
 
-    def __init__(self, ctx: Context, work: Work, name: str) -> None:
-        self._ctx, self._name = ctx, name
+    def __init__(self, ctx: Context, work: Work, name: str, over: Any = None, is_plain: bool = False) -> None:
+        self._ctx, self._name, self._over = ctx, name, over
+        self._is_plain = is_plain and makes_plainly(over)  # is making an item sure not to fault, call or act?
         self._stack: list[Work] = [work]
+        self._is_spent = False
 
     def __iter__(self) -> CapturedGenerator:
         return self
 
     def __next__(self) -> Any:
+        if self._is_spent:
+            raise CaptureError(
+                "how many items any() or all() took from this generator is known only at run time",
+                hint="make a list of its items first",
+            )
         ctx, span = self._ctx, self._ctx.span
         place = ctx.open_builder, ctx.open_builder.region
         value: Any = None
@@ -73,7 +80,19 @@ class CapturedGenerator:
         if fault is not None:
             raise fault
         ctx.span = span
-        raise StopIteration
+        raise StopIteration(value)
+
+
+def makes_plainly(values: Any) -> bool:
+    """Is taking an item from these sure not to fault, call or act?"""
+    return values._is_plain if isinstance(values, CapturedGenerator) else not isinstance(values, (map, filter))
+
+
+def spend(values: Any) -> None:
+    """From now on it is known only at run time which item of these comes next."""
+    while isinstance(values, CapturedGenerator):
+        values._is_spent = True
+        values = values._over
 
 
 def has_yield(node: FunctionNode) -> bool:

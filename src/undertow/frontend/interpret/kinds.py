@@ -9,13 +9,14 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret.generators import CapturedGenerator
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.operands import is_weak
@@ -23,7 +24,9 @@ from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Traced
 
 _PYTHON: dict[str, type] = {"i64": int, "f64": float, "bool": bool}
-_OTHERS: dict[type, type] = {TracedText: str, TracedRange: range, Closure: FunctionType}
+_OTHERS: dict[type, type] = {
+    TracedText: str, TracedRange: range, Closure: FunctionType, CapturedGenerator: GeneratorType
+}  # fmt: skip
 _MISSING = object()
 
 

@@ -19,7 +19,6 @@ from undertow.frontend.control.merge import Joined, force
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of, restore
 from undertow.frontend.functions import public as functions
-from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.outcomes import (
@@ -41,7 +40,7 @@ from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, assigned_names
 from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, is_traced
+from undertow.frontend.values.traced import Traced, effect, is_traced
 from undertow.frontend.values.tree import Structure, flatten, unflatten, unflatten_each
 from undertow.ir.graph import Const
 from undertow.types import i32, promote, weak_dtype
@@ -88,10 +87,14 @@ def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell 
 
     if not isinstance(over.step, Traced) and over.step == 0:
         raise CaptureError(
-            "the step of a range must not be zero", interp.span(node.iter, env), hint="the default step is 1"
+            "the step of a range must not be zero",
+            interp.span(node.iter, env),
+            "the default step is 1",
+            kind=ValueError,
         )
     if isinstance(over.step, Traced):
-        assert_(functions.not_equal(over.step, 0), "the step of a range must not be zero")
+        holds = functions.not_equal(over.step, 0)
+        effect("raise", [holds], template="the step of a range must not be zero", error="ValueError")
     index = _Index(start, target, over.step, lambda index: env.vars.update({target: index}))
     return (yield _statement_loop(interp, node, test, after, env, index))
 

@@ -126,9 +126,12 @@ def iterates(function: Any) -> bool:
         return False
 
 
-def gives_views(function: Any) -> bool:
+def gives_views(function: Any, arrays: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Does it return views of the arrays that it is passed?"""
-    return getattr(function, "__name__", "") in _VIEWS
+    name = getattr(function, "__name__", "")
+    if name in ("array", "astype"):
+        return not kwargs.get("copy", True)
+    return name in _VIEWS or (name == "diag" and arrays[0].ndim == 2)
 
 
 def calls_back(function: Any) -> bool:

@@ -22,7 +22,7 @@ _REFLECTED = {ast.Lt: "gt", ast.LtE: "ge", ast.Gt: "lt", ast.GtE: "le", ast.Eq: 
 UNARY = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}
 # Built-in functions, and the special method of their first argument that does the work.
 _BUILT_IN: dict[Any, str] = {
-    builtins.len: "__len__", builtins.abs: "__abs__", builtins.bool: "__bool__", builtins.int: "__int__",
+    builtins.len: "__len__", builtins.abs: "__abs__", builtins.int: "__int__",
     builtins.float: "__float__", builtins.str: "__str__", builtins.repr: "__repr__", builtins.hash: "__hash__",
     builtins.round: "__round__", builtins.reversed: "__reversed__", builtins.next: "__next__",
     builtins.iter: "__iter__", builtins.format: "__format__", math.floor: "__floor__", math.ceil: "__ceil__",
@@ -65,9 +65,13 @@ def behind(function: Any, value: Any) -> FunctionType | None:
     cls: Any = type(value)
     if method is None and name == "__str__" and cls.__str__ is object.__str__:
         return special(value, "__repr__")
-    if method is None and name == "__bool__":
-        return special(value, "__len__")
     return method
+
+
+def truth_of(value: Any) -> FunctionType | None:
+    """The special method that says whether a value is true."""
+    cls: Any = type(value)
+    return special(value, "__bool__") if hasattr(cls, "__bool__") else special(value, "__len__")
 
 
 def of_operator(op: ast.operator | ast.cmpop) -> tuple[str, str]:

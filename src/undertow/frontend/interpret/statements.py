@@ -7,8 +7,6 @@ import importlib
 from collections import deque
 from typing import Any
 
-import numpy as np
-
 from undertow.errors import CaptureError
 from undertow.frontend.control.aliasing import fit_in_place, is_array
 from undertow.frontend.control.restart import Halted
@@ -17,11 +15,12 @@ from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.operators import INPLACE
+from undertow.frontend.interpret.raising import is_conditional, raise_at_run_time
 from undertow.frontend.interpret.special import of_operator, special
-from undertow.frontend.syntax.queries import HINTS
+from undertow.frontend.syntax.queries import HINTS, is_text_of_names
 from undertow.frontend.syntax.source import Env, Undefined
-from undertow.frontend.values.text import TracedText, escaped, text_of
-from undertow.frontend.values.traced import Traced, effect, roots_of
+from undertow.frontend.values.text import TracedText, text_of
+from undertow.frontend.values.traced import Traced, roots_of
 from undertow.ops.debug import ERRORS
 
 
@@ -97,30 +96,43 @@ class Statements(Interpreter):
         if not __debug__:
             return  # python -O
         truth = yield self.condition(node.test, env)
-        message = "" if node.msg is None else (yield self.expr(node.msg, env))
         self.at(node, env)
-        if isinstance(truth, Traced):
+        if not isinstance(truth, Traced):
+            if not truth:
+                yield self._fail(node, env)
+        elif node.msg is None or isinstance(node.msg, ast.Constant) or is_text_of_names(node.msg):
+            message = "" if node.msg is None else text_of((yield self.expr(node.msg, env)), conversion="s")
+            self.at(node, env)
             if isinstance(message, TracedText):
                 assert_(truth, message.template, *message.values)
             else:
-                assert_(truth, str(message) or f"assertion failed: {ast.unparse(node.test)}")
-        elif not truth:
-            raise CaptureError(
-                f"assertion failed: {message or ast.unparse(node.test)}",
-                hint="it does not depend on traced values, so it is checked during capture",
-                kind=AssertionError,
-            )
+                assert_(truth, message or f"assertion failed: {ast.unparse(node.test)}")
+        else:  # the message is evaluated only where the assertion fails
+            yield self.choose(truth, lambda: None, lambda: self._fail(node, env), env)
+
+    def _fail(self, node: ast.Assert, env: Env) -> Work:
+        """An assertion that fails: now if it fails in every run, otherwise wherever this is reached."""
+        message = "" if node.msg is None else text_of((yield self.expr(node.msg, env)), conversion="s")
+        self.at(node, env)
+        if is_conditional(self.ctx) or isinstance(message, TracedText):
+            said = message if node.msg is not None else f"assertion failed: {ast.unparse(node.test)}"
+            raise_at_run_time(AssertionError, (said,))
+            raise Halted
+        raise CaptureError(
+            f"assertion failed: {message or ast.unparse(node.test)}",
+            hint="it does not depend on traced values, so it is checked during capture",
+            kind=AssertionError,
+        )
 
     def throw(self, node: ast.Raise, env: Env) -> Work:
         if node.exc is None:
             raise CaptureError("`raise` cannot be captured without an exception", self.span(node, env), HINTS["Raise"])
         error = yield self.expr(node.exc, env)
         self.at(node, env)
-        builder = self.ctx.open_builder
         kind = error if isinstance(error, type) else type(error)
         if isinstance(error, KeyboardInterrupt):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
-        if builder.region == 0 and builder.kind == "function":
+        if not is_conditional(self.ctx):
             raise error  # whenever the function runs
         if ERRORS.get(kind.__name__) is not kind:
             raise CaptureError(
@@ -128,10 +140,7 @@ class Statements(Interpreter):
                 hint="raise an exception of Python's own, such as ValueError; a graph knows no other classes",
             )
         held = () if isinstance(error, type) else error.args
-        text = text_of(held[0] if len(held) == 1 else held) if held else kind.__name__
-        values = text.values if isinstance(text, TracedText) else []
-        template = text.template if isinstance(text, TracedText) else escaped(text)
-        effect("raise", [np.False_, *values], template=template, error=kind.__name__)
+        raise_at_run_time(kind, held)
         raise Halted
 
     def delete(self, node: ast.Delete, env: Env) -> Work:

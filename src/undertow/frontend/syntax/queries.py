@@ -22,6 +22,14 @@ def is_plain(node: ast.expr) -> bool:
     return True
 
 
+def is_text_of_names(node: ast.expr) -> bool:
+    """Is it an f-string that shows no more than what names hold?"""
+    return isinstance(node, ast.JoinedStr) and all(
+        isinstance(part, ast.Constant) or (isinstance(part, ast.FormattedValue) and is_plain(part.value))
+        for part in node.values
+    )
+
+
 def targets(generators: list[ast.comprehension]) -> set[str]:
     return {n.id for g in generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
 

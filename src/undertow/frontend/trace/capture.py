@@ -274,7 +274,11 @@ class CaptureSession(Scope):
                 del self._open[builder]
                 self.ctx.builder = outer
 
-        yield until_fixpoint(function, attempt)
+        try:
+            yield until_fixpoint(function, attempt)
+        except BaseException:
+            self.failed_captures += 1
+            raise
 
     def _note_arrays(self, function: Specialization, builder: Builder, leaves: list[Traced], value: Any) -> None:
         """What becomes of the arrays among its arguments: whether they change, and whether they are in the results."""

@@ -106,6 +106,9 @@ class Definition:
         try:
             return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
         except Halted:
+            if (raised := session.ctx.open_builder.raised) is not None:
+                fault, session.ctx.span = raised
+                raise fault from None
             raise CaptureError(
                 f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
             ) from None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import inspect
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -312,6 +313,12 @@ class Places:
         for owner in kind.__mro__:
             if name in vars(owner):
                 return self._of_object(value, name, place, owner, vars(owner)[name], name in own)
+        fallback = inspect.getattr_static(kind, "__getattr__", None)
+        if name not in own and is_user_code(fallback):
+            self._guard_class(kind, "__getattr__")
+            if place is not None:
+                self.miss(place, None, Read.OWN, name)
+            return Getter(fallback, (value, name))
         if place is None:
             return getattr(value, name)
         found = getattr(value, name, _RAISE)

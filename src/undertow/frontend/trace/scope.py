@@ -64,6 +64,7 @@ class Scope:
         self.main = main
         self.variables: dict[Any, str] = {}  # variable in use -> its name in the graphs
         self.binding: Binding | None = None
+        self.failed_captures = 0
         self.places: Places | None = None  # what is read outside; None where Python runs once, as in a SubGraph
         self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
 

@@ -30,6 +30,7 @@ class Session(Protocol):
     graphs: dict[str, FunctionGraph]  # finished ones, by name
     binding: Binding | None  # substitutes of a gradient for variables and captured arrays
     differentiated: dict[tuple[int, int], Any]  # definitions for `ut.jvp` of plain Python
+    failed_captures: int  # functions whose capture was given up half-way
 
     @property
     def ctx(self) -> Context:

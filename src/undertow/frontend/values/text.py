@@ -48,6 +48,12 @@ class TracedText:
     def __radd__(self, other: Any) -> Any:
         return joined("", [other, self]) if isinstance(other, str) else NotImplemented
 
+    def __copy__(self) -> TracedText:
+        return self
+
+    def __deepcopy__(self, _: Any) -> TracedText:
+        return self
+
     # -- as a container (see undertow.frontend.values.tree): texts merge, pass calls and are returned ---------------
 
     def __undertow_parts__(self) -> tuple[Token, list[Any]]:
@@ -78,9 +84,12 @@ def text_of(value: Any, spec: str = "", conversion: str = "") -> str | TracedTex
             raise text_too_early(value)
         return value
     if isinstance(value, Traced):
-        # Numbers of i64, f64 and bool are Python's, whose repr is their str.
+        # Numbers of i64, f64 and bool are Python's, whose repr is their str. Without a conversion, NumPy formats its
+        # own numbers as Python's: f"{x}" of an f32 has more digits than str(x).
         is_python = not value.type.rank and value.dtype.name in ("i64", "f64", "bool")
-        mark = f"!{conversion}" if conversion in ("r", "a") and not is_python else ""
+        if is_python or (value.type.rank and conversion == "s"):
+            conversion = "s" if conversion and spec else ""
+        mark = f"!{conversion}" if conversion else ""
         return TracedText(f"{{{mark}:{escaped(spec)}}}" if spec else f"{{{mark}}}", [value])
     if not spec and conversion in ("", "s", "r") and type(value) in (list, tuple, dict):
         return _text_of_container(value)

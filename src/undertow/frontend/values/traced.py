@@ -171,6 +171,12 @@ class Traced:
             f"complex() of a traced {self.type} is not supported", "Undertow has no complex numbers: use two floats"
         )
 
+    def __copy__(self) -> Traced:
+        return Traced(self.builder, self.port, self.is_weak)
+
+    def __deepcopy__(self, _: Any) -> Traced:
+        return self.__copy__()
+
     def __hash__(self) -> int:
         raise self._unknown(
             f"a traced {self.type} cannot be a set element or a dict key: its value is known only at run time",
