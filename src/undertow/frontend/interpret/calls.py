@@ -280,7 +280,7 @@ class Interpreter(Containers):
         function = of_ufunc(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
-            self.owned.adopt(result)
+            result = self.owned.adopt(result)
             return self._with_views(function, args, kwargs, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):

@@ -114,7 +114,7 @@ class CaptureSession(Scope):
         builder = self.ctx.open_builder
         assert callee.results is not None
         effectful = "effect" in callee.hidden or "order" in callee.hidden
-        if not callee.results.types and not effectful:
+        if not callee.results.types and not callee.written and not effectful:
             return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
         inputs = [operand(leaf) for leaf in arguments.leaves]
         controls: tuple[Port, ...] = ()
@@ -129,7 +129,8 @@ class CaptureSession(Scope):
                 inputs.append(operand(self.key() if hands_on else self.draw()))
             else:
                 inputs.append(operand(Traced(*what)))
-        types = tuple(t.erased() for t in callee.results.types) + ((CTL,) if effectful else ())
+        types = tuple(t.erased() for t in callee.results.types)
+        types += tuple(callee.types[k].erased() for k in callee.written) + ((CTL,) if effectful else ())
         op, attrs = "call", Attrs(callee=callee.name)
         wanted: tuple[int, ...] = ()
         if tangents is not None:
@@ -152,9 +153,27 @@ class CaptureSession(Scope):
         for result, shared, outside in zip(values, callee.shares, callee.shares_outside, strict=False):
             if result.type.rank and (shared or outside):
                 result.base = (result, *outside, *(r for k in sorted(shared) for r in roots_of(arguments.leaves[k])))
-        value = tree.unflatten(callee.results.structure, values[: len(callee.results.types)])
+        visible = len(callee.results.types)
+        value = tree.unflatten(callee.results.structure, values[:visible])
         self.interpreter.owned.own_containers(value)
+        for k, result in zip(callee.written, values[visible:], strict=False):
+            self._change_argument(callee, k, arguments.given[k], result)
         return value, values[len(types) :]
+
+    def _change_argument(self, callee: Specialization, k: int, array: Any, result: Traced) -> None:
+        """A call has changed one of its arguments in place."""
+        if self.ctx.open_builder.kind == "main":
+            return  # the outermost call has a copy
+        called = callee.arguments.names[k]
+        if isinstance(array, np.ndarray):
+            self.interpreter.owned.make_traced(array)
+        if not isinstance(array, Traced):
+            raise CaptureError(
+                f"`{callee.definition.short_name}` changes its argument `{called}` in place, which is an array from "
+                "outside this function: a graph cannot change it",
+                hint="pass a copy: x.copy()",
+            )
+        self.interpreter.changes.update(array, result, called, f"{called} = {called}.copy()")
 
     # -- specializations -----------------------------------------------------------------------------------
 
@@ -265,6 +284,7 @@ class CaptureSession(Scope):
                 self.interpreter.owned.check_arguments(function, function.was_called_open)
                 ports = self.result_ports(function, value)
                 self._note_arrays(function, builder, leaves, value)
+                ports += self._written_ports(function, builder, leaves)
                 if "effect" in function.hidden:
                     ports.append(self.last_effect(builder))
                 function.graph = self.graphs[function.name] = builder.finish(ports)
@@ -298,6 +318,15 @@ class CaptureSession(Scope):
         if function.was_called_open and (both != known or changed.keys() != function.changed_arrays.keys()):
             raise StartOver(function, changed_arrays=changed, shares=both)
         function.shares_outside, function.shares, function.changed_arrays = tuple(outside), both, changed
+
+    def _written_ports(self, function: Specialization, builder: Builder, leaves: list[Traced]) -> list[Port]:
+        """The arguments that have changed in place, as further results."""
+        changed = (k for k, leaf in enumerate(leaves) if leaf.port != Port(builder.params[k]))
+        written = tuple(sorted({*function.written, *changed}))
+        if function.was_called_open and written != function.written:
+            raise StartOver(function, written=written)
+        function.written = written
+        return [port_in(leaves[k], 0, self.ctx) for k in written]
 
     # -- results -------------------------------------------------------------------------------------------
 

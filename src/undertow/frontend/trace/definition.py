@@ -151,6 +151,7 @@ class Arguments:
     structures: tuple[tree.Structure, ...]  # one per parameter
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
+    given: Sequence[Any] = ()  # the leaves as the caller has them, before they were converted
 
     @property
     def key(self) -> tuple[tree.Structure, ...]:
@@ -203,6 +204,8 @@ class Specialization:
     changed: dict[int, tuple[Any, str, Any]] = field(default_factory=dict)
     # Arrays among its arguments that it changes in place: leaf -> (its name, what to write instead, the line).
     changed_arrays: dict[int, tuple[str, str, Any]] = field(default_factory=dict)
+    # Arrays among its arguments that it changes in place: each is a further result of its graph.
+    written: tuple[int, ...] = ()
     # For each result, the leaves among its arguments that it may be, or be a view of; and such arrays from outside.
     shares: tuple[frozenset[int], ...] = ()
     shares_outside: tuple[tuple[Any, ...], ...] = ()
@@ -216,6 +219,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     default = current.session.default if current is not None and current.builder is not None else None
     values = bind_arguments(definition.closure, args, kwargs, span, default)
     leaves: list[Any] = []
+    given: list[Any] = []
     types: list[Type] = []
     structures: list[tree.Structure] = []
     names: list[str] = []
@@ -237,6 +241,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         wanted = note.types if note is not None else (None,) * len(held)
         if current is not None and current.builder is not None:
             held = [current.session.bound(leaf) for leaf in held]
+        given += held
         for leaf, type, path in zip(held, wanted, tree.paths(value, name, is_traced), strict=True):
             converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims, span)
             leaves.append(converted)
@@ -245,7 +250,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is None and held:
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)
-    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values))
+    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), given)
 
 
 def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -> Annotation | None:

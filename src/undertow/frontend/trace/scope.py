@@ -46,6 +46,7 @@ class MainGraph:
     assigned: frozenset[Any] = frozenset()  # variables that it assigns: their reads must be in program order
     paths: Paths = field(default_factory=Paths)
     guarded: frozenset[int] = frozenset()  # hidden arguments that must be guards, by path
+    changing: frozenset[Any] = frozenset()  # places in the source that make arrays which change in place
     level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
 
 
@@ -131,6 +132,13 @@ class Scope:
                 for what in function.hidden
                 if (there[what] if isinstance(what, str) else what in builder.lifted)
             }
+
+    @property
+    def changing(self) -> frozenset[Any]:
+        return self.main.changing
+
+    def let_change(self, place: Any) -> None:
+        raise StartOver(self.main, changing=self.main.changing | {place})
 
     # -- outside -------------------------------------------------------------------------------------------
 

@@ -92,7 +92,11 @@ class Traced:
     another value it takes that one's dtype, as they do.
     """
 
-    __slots__ = ("base", "builder", "is_weak", "port", "type")
+    # `view` and `views` are set where there are any: see views.py.
+    __slots__ = ("__weakref__", "base", "builder", "is_weak", "port", "type", "view", "views")
+
+    view: Any
+    views: list[Any]
 
     def __init__(self, builder: Builder, port: Port, is_weak: bool = False) -> None:
         self.builder = builder
@@ -239,8 +243,7 @@ class Traced:
         return result
 
     def __getitem__(self, key: Any) -> Any:
-        item = FUNCTIONS["__getitem__"](self, key)
-        return view_of(item, self) if is_basic(key) else item
+        return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
@@ -346,13 +349,6 @@ def is_basic(key: Any) -> bool:
     """Does an index with this key give a view? (An array of integers gives a copy.)"""
     parts = key if isinstance(key, tuple) else (key,)
     return not any(isinstance(p, (list, np.ndarray)) or (isinstance(p, Traced) and p.type.rank) for p in parts)
-
-
-def view_of(value: Any, array: Any) -> Any:
-    """Note that an array is a view of another one."""
-    if isinstance(value, Traced) and value.type.rank and value is not array:
-        value.base = roots_of(array)
-    return value
 
 
 def roots_of(value: Any) -> tuple[Any, ...]:
