@@ -57,13 +57,19 @@ nb::object own_attribute(PyObject* object, PyObject* name) {
   return or_nothing(Py_XNewRef(PyDict_GetItemWithError(own.ptr(), name)));
 }
 
+/// An item as the container stores it: capture passes by methods of subclasses, too.
 nb::object item_of(PyObject* container, PyObject* key, Py_ssize_t number) {
-  if (PyList_CheckExact(container))
+  if (PyList_Check(container))
     return number < PyList_Size(container) ? nb::borrow(PyList_GetItem(container, number)) : nb::object();
-  if (PyTuple_CheckExact(container))
+  if (PyTuple_Check(container))
     return number < PyTuple_Size(container) ? nb::borrow(PyTuple_GetItem(container, number)) : nb::object();
-  if (PyDict_CheckExact(container)) return or_nothing(Py_XNewRef(PyDict_GetItemWithError(container, key)));
+  if (PyDict_Check(container)) return or_nothing(Py_XNewRef(PyDict_GetItemWithError(container, key)));
   return or_nothing(PyObject_GetItem(container, key));
+}
+
+Py_ssize_t length_of(PyObject* container) {
+  if (PyList_Check(container)) return PyList_Size(container);
+  return PyTuple_Check(container) ? PyTuple_Size(container) : PyObject_Size(container);
 }
 
 bool has_bits_of(PyObject* value, PyObject* expected) {
@@ -196,15 +202,16 @@ bool Guards::holds(const Row& row, PyObject* value, const std::vector<nb::object
     case Check::Alias: return value == values[static_cast<size_t>(row.count)].ptr();
     case Check::Equal: return are_equal(value, expected);
     case Check::Length:
-      return reinterpret_cast<PyObject*>(Py_TYPE(value)) == expected && PyObject_Size(value) == row.count;
+      return reinterpret_cast<PyObject*>(Py_TYPE(value)) == expected && length_of(value) == row.count;
     case Check::Keys: {
       if (reinterpret_cast<PyObject*>(Py_TYPE(value)) != expected || PyDict_Size(value) != PyTuple_Size(row.code.ptr()))
         return false;
       Py_ssize_t position = 0, number = 0;
       PyObject *key = nullptr, *item = nullptr;
-      while (PyDict_Next(value, &position, &key, &item) != 0)
-        if (!are_equal(key, PyTuple_GetItem(row.code.ptr(), number++))) return false;
-      return true;
+      const Py_ssize_t count = PyTuple_Size(row.code.ptr());
+      while (PyDict_Next(value, &position, &key, &item) != 0)  // comparing may run code that adds more
+        if (number == count || !are_equal(key, PyTuple_GetItem(row.code.ptr(), number++))) return false;
+      return number == count;
     }
     case Check::Number: {
       if (reinterpret_cast<PyObject*>(Py_TYPE(value)) != expected) return false;

@@ -6,16 +6,16 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
-#include <deque>
-#include <memory>
-#include <utility>
-#include <vector>
-
 #ifdef __linux__
 #include <sched.h>
 #endif
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "guards.h"
 #include "host.h"
@@ -35,6 +35,13 @@ int64_t usable_cores() {
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
 #endif
   return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+/// A Python error that stands for "take the slow path", which explains what is wrong; others, as of Ctrl-C, are raised.
+void forget_error() {
+  if (PyErr_Occurred() == nullptr) return;
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw nb::python_error();
+  PyErr_Clear();
 }
 
 // ------------------------------------------------------------------------------------------------------------------
@@ -120,7 +127,9 @@ bool take_apart(nb::handle args, nb::handle parts, nb::handle classes, Flat& fla
       std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
     } else if (const std::optional<DType> dtype = numpy::dtype_of_scalar(at)) {
       flat.add_leaf(item, Kind::Scalar, *dtype);
-    } else if (PyObject* kind = reinterpret_cast<PyObject*>(Py_TYPE(at)); PySet_Contains(classes.ptr(), kind) == 1) {
+    } else if (PyObject* kind = reinterpret_cast<PyObject*>(Py_TYPE(at));
+               const int is_known = PySet_Contains(classes.ptr(), kind)) {
+      if (is_known < 0) return false;  // a metaclass defines `__hash__` or `__eq__`
       flat.add(Kind::Object);
       if (!flat.add_object(kind)) return false;
       flat.statics.push_back(item);
@@ -226,6 +235,7 @@ nb::object make_container(const Direct& direct, const Direct::Token& token, std:
   switch (token.make) {
     case Direct::Make::Tuple:
       made = nb::steal(PyTuple_New(token.count));
+      if (!made.is_valid()) throw nb::python_error();
       each([&](Py_ssize_t k, nb::object& value) { PyTuple_SetItem(made.ptr(), k, value.release().ptr()); });
       break;
     case Direct::Make::Dict:
@@ -237,6 +247,7 @@ nb::object make_container(const Direct& direct, const Direct::Token& token, std:
       break;
     default:
       made = nb::steal(PyList_New(token.count));
+      if (!made.is_valid()) throw nb::python_error();
       each([&](Py_ssize_t k, nb::object& value) { PyList_SetItem(made.ptr(), k, value.release().ptr()); });
       if (token.make == Direct::Make::Other) made = direct.build(token.object, made);
   }
@@ -291,13 +302,16 @@ struct Known {
   nb::object hidden;               // the guards, or None
   const Guards* guards = nullptr;  // the same
 
-  /// Does it take these arguments? A Python error may be set if not.
+  /// Does it take these arguments?
   bool takes(const Flat& flat, uint64_t hashed) const {
     if (hash != hashed || words != flat.words) return false;
     for (size_t k = 0; k < objects.size(); ++k) {
       const nb::handle a = objects[k], b = flat.objects[k];
-      if (!a.is(b) && (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ) != 1))
-        return false;
+      if (a.is(b)) continue;
+      if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr())) return false;
+      const int is_equal = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ);
+      if (is_equal < 0) forget_error();
+      if (is_equal != 1) return false;
     }
     return has_sizes(flat);
   }
@@ -316,6 +330,8 @@ struct Known {
     for (const Leaf& leaf : flat.leaves) {
       if (leaf.kind != Kind::Array) continue;
       const auto* array = reinterpret_cast<const numpy::ArrayObject*>(leaf.object.ptr());
+      // Code of the user's may have run since its rank was compared, and have reshaped it in place.
+      if (array->rank > sizes.data() + sizes.size() - wanted) return false;
       for (int axis = 0; axis < array->rank; ++axis, ++wanted) {
         const int64_t length = array->sizes[axis];
         if (*wanted >= 0) {
@@ -345,6 +361,10 @@ struct Inputs {
     const std::vector<int32_t>& params = main.params[0];
     const size_t count = flat.leaves.size();
     if (params.size() != count) return false;
+    // Copying may release the GIL: it comes before anything is read that another thread may change.
+    for (Leaf& leaf : flat.leaves)
+      if (leaf.kind == Kind::Array && !numpy::as_array(leaf.object.ptr())->is_plain())
+        leaf.object = numpy::plain_copy(numpy::as_array(leaf.object.ptr()));
     views.resize(count);
     numbers.resize(8 * count);
     size_t axes = 0;
@@ -352,13 +372,12 @@ struct Inputs {
       if (leaf.kind == Kind::Array) axes += static_cast<size_t>(numpy::as_array(leaf.object.ptr())->rank);
     sizes.reserve(axes);
     for (size_t k = 0; k < count; ++k) {
-      Leaf& leaf = flat.leaves[k];
+      const Leaf& leaf = flat.leaves[k];
       View& view = views[k];
       view.dtype = k < dtypes.size() ? dtypes[k] : leaf.dtype;
       if (leaf.kind == Kind::Array) {
-        if (!numpy::as_array(leaf.object.ptr())->is_plain())
-          leaf.object = numpy::plain_copy(numpy::as_array(leaf.object.ptr()));
         const numpy::ArrayObject& array = *numpy::as_array(leaf.object.ptr());
+        if (!array.is_plain() || numpy::dtype_of(&array) != view.dtype) return false;  // changed in place meanwhile
         view.data = array.data;
         view.shape = sizes.data() + sizes.size();
         view.rank = array.rank;
@@ -385,13 +404,6 @@ struct Inputs {
     return fits;
   }
 };
-
-/// A Python error that stands for "take the slow path", which explains what is wrong; others, as of Ctrl-C, are raised.
-void forget_error() {
-  if (PyErr_Occurred() == nullptr) return;
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw nb::python_error();
-  PyErr_Clear();
-}
 
 /// The calls of a function seen so far. Used with the GIL held; only added to.
 class Quick {

@@ -310,6 +310,15 @@ class InternalError(UndertowError):
     """A bug in Undertow; please report it."""
 
 
+def with_article(name: str) -> str:
+    """The name of a kind of thing with its article, for messages.
+
+    >>> with_article("list"), with_article("array")
+    ('a list', 'an array')
+    """
+    return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
+
+
 def brief(value: object, longest: int = 60) -> str:
     """A value of the user's, for messages: on one line, cut short, without addresses.
 
@@ -318,14 +327,13 @@ def brief(value: object, longest: int = 60) -> str:
     """
     if isinstance(value, int) and value.bit_length() > 4 * longest:
         return f"an integer of {value.bit_length()} bits"  # its digits would take for ever
-    name = type(value).__name__
-    plain = f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    plain = with_article(type(value).__name__)
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a __repr__ that fails must not hide what we have to say
-        if not hasattr(value, "__undertow_repr__"):
+        if not hasattr(type(value), "__undertow_repr__"):
             return plain
-        text = value.__undertow_repr__()
+        text = value.__undertow_repr__()  # type: ignore[attr-defined]
     if " at 0x" in text:
         return plain
     return text if len(text) <= longest else text[: longest - 3] + "..."

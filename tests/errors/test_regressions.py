@@ -132,7 +132,7 @@ def test_dtypes_are_no_sequences() -> None:
         assert 3 not in ut.f32  # type: ignore[operator]
 
 
-def test_arguments_that_cannot_be_taken_apart() -> None:
+def test_containers_are_taken_apart_without_their_methods() -> None:
     class Broken(dict[str, Any]):
         def values(self) -> Any:
             raise ValueError("no values today")
@@ -141,8 +141,7 @@ def test_arguments_that_cannot_be_taken_apart() -> None:
     def f(x):
         return 1
 
-    with pytest.raises(ut.CaptureError, match="no values today"):
-        f(Broken(a=1))
+    assert f(Broken(a=1)) == 1
 
 
 def test_what_a_generator_raises_at_its_end_is_not_taken_for_ours() -> None:

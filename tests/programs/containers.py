@@ -1,4 +1,7 @@
-"""Containers as arguments and results: tuples, named tuples, dicts, lists, dataclasses, one inside the other."""
+"""Containers as arguments and results: tuples, named tuples, dicts, lists, dataclasses, one inside the other.
+
+Subclasses of the user's keep their class and its methods.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -105,6 +108,40 @@ def loop_over_container(n: ut.i64) -> tuple[ut.i64, ut.f64]:
     return state["k"], state["box"].low - state["box"].high
 
 
+class Vec(tuple):
+    """Adds by elements, where a tuple is joined with the other."""
+
+    def __add__(self, other):
+        return Vec(a + b for a, b in zip(self, other, strict=True))
+
+
+class Scaled(dict):
+    scale = 10.0
+
+    def __getitem__(self, key):
+        return Scaled.scale * dict.__getitem__(self, key)
+
+    __getattr__ = dict.__getitem__
+
+
+class Backwards(list):
+    def __iter__(self):
+        return reversed([list.__getitem__(self, k) for k in range(len(self))])
+
+
+@ut.function
+def vector_walk(at, step, n: ut.i64) -> ut.f64:
+    return at[0] - at[1] if n == 0 else vector_walk(at + step, step, n - 1)
+
+
+@ut.function
+def read_by_methods(table, items):
+    total = 0.0
+    for item in items:
+        total = 10.0 * total + item
+    return table["a"] + table.b, total, items
+
+
 @dataclass(order=True)
 class Version:
     major: ut.i64
@@ -147,4 +184,6 @@ PROGRAMS = [
         tags="containers",
     ),
     program(loop_over_container, (0,), (5,), tags="containers loop"),
+    program(vector_walk, (Vec((1.0, 2.0)), Vec((0.5, -1.0)), 3), tags="containers recursive"),
+    program(read_by_methods, (Scaled(a=1.0, b=2.0), Backwards([3.0, 4.0])), tags="containers"),
 ]

@@ -82,7 +82,7 @@ def layouts(n: ut.i64, p: bool, x: ut.f32[2]) -> str:
 
 
 @ut.function
-def rows(n: ut.i64, m: ut.i64) -> tuple[list, tuple, ut.i64, bool, str]:
+def rows_of_lists(n: ut.i64, m: ut.i64) -> tuple[list, tuple, ut.i64, bool, str]:
     """A row of a nested list is a list, at an index known at run time too."""
     table = [[1, 2], [3, 4]]
     named = [("a", 1, 2.5), ("a", 7, 0.5)][n]
@@ -152,7 +152,7 @@ PROGRAMS = [
     program(
         layouts, (12, True, np.array([0.1, 1e10], np.float32)), (-5, False, np.ones(2, np.float32)), tags="effects"
     ),
-    program(rows, (0, 1), (1, 0), (-1, -2), tags="containers arrays"),
+    program(rows_of_lists, (0, 1), (1, 0), (-1, -2), tags="containers arrays"),
     program(special_methods, (0,), (3,), tags="effects containers"),
     program(copies, (3, np.array([1.0, 2.0])), tags="containers arrays"),
 ]

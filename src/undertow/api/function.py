@@ -527,18 +527,23 @@ class Function:
         span = self.__undertow_definition__.closure.span
         results: dict[int, Any] = {}
         stats: list[Stats] = []
-        for number, (indices, group) in enumerate(mapped_over.groups_of(args, span)):
-            arguments, mapped = self._map_arguments(group)
-            program, values = self.__undertow_program__(arguments, mapped)
+        for number, (indices, group, is_map) in enumerate(mapped_over.groups_of(args, span)):
+            if is_map:
+                program, values = self.__undertow_program__(*self._map_arguments(group))
+            else:
+                program, values = self.__undertow_program__(self.__undertow_arguments__(group, {}))
             if program.captured.written or program.captured.has_effect:
                 ragged.span = span
                 ragged.hint = "a function that prints, asserts or assigns needs one shape: call it for each item"
                 raise ragged
             found, counted = program.run(values, chosen.for_part(number))
+            stats.append(counted)
+            if not is_map:
+                results[indices[0]] = found
+                continue
             leaves, structure = tree.flatten(found)
             for k, index in enumerate(indices):
                 results[index] = tree.unflatten(structure, [leaf[k] for leaf in leaves])
-            stats.append(counted)
         return mapped_over.stacked_results([results[index] for index in sorted(results)]), sum_stats(stats)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:

@@ -14,8 +14,15 @@ from undertow.api.function import Function
 from undertow.errors import CaptureError, brief
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.trace.definition import Definition
-from undertow.frontend.trace.derivative import Checkpointed, Derived, PulledBack, definition_of, flatten_targets
-from undertow.frontend.trace.pullback import Pullback, write_call
+from undertow.frontend.trace.derivative import (
+    Checkpointed,
+    Derived,
+    PulledBack,
+    definition_of,
+    flatten_targets,
+    write_differentiable,
+)
+from undertow.frontend.trace.pullback import Pullback
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import capturing, context
@@ -133,16 +140,17 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     >>> value, back(1.0)
     (np.float64(15.0), (np.float64(5.0), np.float64(3.0)))
 
-    What is no float has None for a cotangent; in what `back` is given, None stands for zero. Inside a captured function
-    the value and its pullback share one call; outside, the pullback is a run of its own and computes the value again.
+    What is no float has None for a cotangent, an object a namespace of those of its float attributes. In what `back` is
+    given, None stands for zero. Inside a captured function the value and its pullback share one call; outside, the
+    pullback is a run of its own and computes the value again.
     """
     definition, bound = definition_of(function, "ut.vjp")
     primals = (*bound, *primals)
     current = context(primals)
     if current is not None and current.builder is not None:
         with capturing(current):
-            call = drive(write_call(current.session, definition, primals, {}))
-        return call.value, Pullback(call, len(bound))
+            written = drive(write_differentiable(current.session, definition, primals, {}, primals))
+        return written.call.value, Pullback(written.call, len(bound), written.shapes(primals))
     called = function if isinstance(function, Function) else _cached(function, "call", lambda d: d, "ut.vjp")
     back = _cached(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)

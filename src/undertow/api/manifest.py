@@ -79,10 +79,9 @@ class Encoder:
             if token[2] not in self.classes:
                 self.classes.append(token[2])
             return [kind, self.classes.index(token[2])]
-        if kind == "namespace":
-            raise SaveError(
-                f"{what} contains a SimpleNamespace, which cannot be saved", hint="use a dict or a dataclass"
-            )
+        if kind in ("namespace", "subclass"):
+            name = "SimpleNamespace" if kind == "namespace" else token[2].__name__
+            raise SaveError(f"{what} contains a {name}, which cannot be saved", hint="use a dict or a dataclass")
         if kind == "object":
             for name, place in _OURS.items():
                 if place[1] == token[2].__name__:

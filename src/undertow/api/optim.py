@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from undertow.api import one_pass, update_rules
-from undertow.api.params import gradients, is_leaf, like, paired, type_at, variables_in
+from undertow.api.params import gradients, is_leaf, like, paired, refuse_objects, type_at, variables_in
 from undertow.api.update_rules import Update
 from undertow.elsewhere import unknown_name
 from undertow.errors import TypeMismatch, UndertowError, brief
@@ -80,6 +80,7 @@ class Optimizer(ABC):
     def init(self, params: Any) -> State:
         """The state before the first update of parameters like these."""
         leaves, structure = tree.flatten(params, is_leaf)
+        refuse_objects(params, structure)
         slots = {
             name: tree.unflatten(structure, [like(leaf, first) for leaf in leaves])
             for name, first in self.slots.items()

@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.creation import full_like
+from undertow.frontend.trace.places import is_users_object
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, type_of
 from undertow.frontend.values.rows import IndexedRows
@@ -105,6 +106,17 @@ def _fitting(path: str, param: Any, gradient: Any) -> Any:
     if isinstance(gradient, IndexedRows):
         return gradient if gets.dtype == has.dtype else gradient.astype(has.dtype)
     return convert(as_operand(gradient), has.dtype)
+
+
+def refuse_objects(params: Any, structure: tree.Structure) -> None:
+    """Refuse objects among the parameters: an optimizer makes new parameters, and cannot make an object."""
+    for token in structure:
+        if token[0] == "static" and is_users_object(token[1].value):
+            verb = "is" if len(structure) == 1 else "holds"
+            raise TypeMismatch(
+                f"`params` {verb} {brief(token[1].value)}: an optimizer updates arrays in containers, not objects",
+                hint="keep the parameters in a dict or a dataclass; or update attributes yourself: m.w -= rate * g.w",
+            )
 
 
 def variables_in(container: Any) -> tuple[list[Variable], tree.Structure]:

@@ -32,7 +32,7 @@ def quick() -> Quick:
 
 
 def _parts(item: object) -> tuple[object, list[Any]] | type | None:
-    """The token and contents of a container that is neither a tuple, a list nor a dict.
+    """The token and contents of a container that is not just a tuple, a list or a dict.
 
     The class of an object that counts by it; None for anything else.
     """
@@ -41,7 +41,7 @@ def _parts(item: object) -> tuple[object, list[Any]] | type | None:
         return kind, [getattr(item, name) for name in names]
     if hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
         return item.__undertow_parts__()  # type: ignore[attr-defined, no-any-return]
-    if kind is SimpleNamespace:
+    if kind is SimpleNamespace or issubclass(kind, (tuple, list, dict)):
         return tree.children(item)
     return kind if is_read_by_attributes(kind) else None
 

@@ -115,3 +115,41 @@ def test_inside_a_captured_function() -> None:
 def test_texts_cannot_be_collected() -> None:
     with pytest.raises(ut.CaptureError, match="texts"):
         ut.function(lambda x: f"{x}").map([1, 2])
+
+
+# -- objects -----------------------------------------------------------------------------------------------------
+
+
+class Branch:
+    def __init__(self, v: float, *kids: Branch) -> None:
+        self.v, self.kids = v, kids
+
+
+@ut.function
+def scaled_sum(tree: Any, scale: ut.f64) -> ut.f64:
+    result = tree.v * scale
+    for kid in tree.kids:
+        result = result + scaled_sum(kid, scale)
+    return result
+
+
+def test_lists_of_objects() -> None:
+    leaf = Branch(4.0)
+    trees = [Branch(1.0, Branch(2.0)), leaf, leaf, Branch(1.0, Branch(2.0), Branch(5.0))]
+    assert scaled_sum.map(trees, ut.shared(2.0)).tolist() == [6.0, 8.0, 8.0, 16.0]
+    assert scaled_sum.map(trees, [1.0, 2.0, 3.0, 4.0]).tolist() == [3.0, 8.0, 12.0, 32.0]
+    assert scaled_sum.map([leaf, leaf], ut.shared(1.0)).tolist() == [4.0, 4.0]
+    leaf.v = 5.0
+    assert scaled_sum.map(trees, ut.shared(2.0)).tolist() == [6.0, 10.0, 10.0, 16.0]
+    assert scaled_sum.map(trees, ut.shared(2.0), engine="python").tolist() == [6.0, 10.0, 10.0, 16.0]
+
+
+def test_objects_that_draw() -> None:
+    @ut.function
+    def drawn(tree: Any) -> ut.f64:
+        return tree.v + ut.random.uniform()
+
+    leaf = Branch(1.0)
+    found = drawn.map([leaf, leaf, leaf], seed=0)
+    assert len(set(found.tolist())) == 3
+    assert found.tolist() == drawn.map([leaf, leaf, leaf], seed=0).tolist()

@@ -105,7 +105,7 @@ class TestShortWay:
             assert total(Pair({"c": a}, b[0]), 1.0) == 2 * scale + 1
             assert total((a, b[0]), 1) == total([a, b[0]], 1) == total(Point(a, float(b[0])), 1) == 2 * scale + 1
             np.testing.assert_array_equal(total((b, b), b), b)
-        assert len(total.__undertow_programs__.quick) == 6  # all but the named tuple
+        assert len(total.__undertow_programs__.quick) == 7
 
     def test_forests_of_all_sizes(self):
         @ut.function
@@ -163,6 +163,19 @@ class TestShortWay:
         del box.value
         with pytest.raises(ut.CaptureError, match="cannot flatten the arguments"):
             opened(box)
+
+    def test_subclasses_of_containers_are_known_by_what_they_hold(self):
+        class Items(list):
+            pass
+
+        @ut.function
+        def size(items):
+            return len(items) + 0.0
+
+        for _ in range(2):
+            for count in range(3):
+                assert size(Items([1.0] * count)) == count
+        assert len(size.__undertow_programs__.quick) == 3
 
     def test_what_is_static_goes_the_long_way(self):
         @ut.function

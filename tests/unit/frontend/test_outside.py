@@ -1040,3 +1040,54 @@ def test_a_saved_function_keeps_the_values_that_it_had(tmp_path: Any, monkeypatc
     assert again(x) == expected
     with pytest.raises(ut.SaveError, match="takes an object"):
         ut.save(Model.loss, tmp_path / "loss.ut")
+
+
+def test_subclasses_of_containers_are_read_by_their_methods() -> None:
+    """What guards read is what they store; the methods of the class are captured."""
+
+    class Table(dict):
+        def __getitem__(self, key):
+            return 10.0 * dict.__getitem__(self, key)
+
+    class Row(list):
+        def __getitem__(self, key):
+            return 10.0 * list.__getitem__(self, key)
+
+        def __len__(self):
+            return 7
+
+    table, row = Table(a=2.0), Row([3.0, 4.0])
+
+    @ut.function
+    def f(x):
+        return table["a"] * x + row[1] + len(row)
+
+    for _ in range(3):
+        agree(f, 3.0)
+        table["a"] += 1.0
+        row[1] = 0.5
+    assert captures(f) == 1
+
+
+def test_objects_that_have_every_attribute() -> None:
+    """Nobody asks them for ours."""
+
+    class Anything:
+        def __init__(self):
+            self.w = 2.0
+
+        def __getattr__(self, name):
+            if name.startswith("__undertow"):
+                raise RuntimeError(name)
+            return None
+
+    anything = Anything()
+
+    @ut.function
+    def f(x):
+        return x * anything.w
+
+    for _ in range(2):
+        agree(f, 3.0)
+        anything.w += 1.0
+    assert captures(f) == 1

@@ -65,11 +65,7 @@ class Changes:
             return CaptureError(f"`{called}` is an array from outside this function: a graph cannot change it", None, hint)
         if builder.kind == "loop" and builder.carrier is not None:
             return StartOver(builder.carrier, arrays=(*builder.carrier.arrays, array))
-        if builder.kind == "function":
-            return CaptureError(
-                f"`{called}` is an array of the function around `{builder.name}`, which is captured as a graph of its own",
-                hint=f"pass it as an argument: a function may change its arguments; or {hint}",
-            )
+        self._ctx.session.change_outside(array)
         where = "the function that ut.map calls" if builder.kind == "map" else "this loop"
         return CaptureError(f"`{called}` is an array made outside of {where}, which cannot change it", hint=hint)
 

@@ -100,6 +100,15 @@ def _ragged(value: Any) -> TypeMismatch:
     return fault
 
 
+def _no_arrays(value: Any) -> TypeMismatch:
+    fault = TypeMismatch(
+        f"ut.map cannot run over {describe(value)}: its items are objects, without arrays to stack",
+        hint="call the function for each: [f(item) for item in items]; or use f.map, outside of captured functions",
+    )
+    fault.is_ragged = True  # type: ignore[attr-defined]
+    return fault
+
+
 def signature_of(item: Any) -> tuple[Any, ...]:
     """The structure of an item, and the types of its leaves: items stack if these are the same."""
     leaves, structure = tree.flatten(item, is_traced)
@@ -109,6 +118,8 @@ def signature_of(item: Any) -> tuple[Any, ...]:
 def _stacked(items: Sequence[Any], value: Any) -> Any:
     if len({signature_of(item) for item in items}) > 1:
         raise _ragged(value)
+    if items and not tree.flatten(items[0], is_traced)[0]:
+        raise _no_arrays(value)
     columns = zip(*(tree.flatten(item, is_traced)[0] for item in items), strict=True)
     return tree.unflatten(tree.flatten(items[0], is_traced)[1], [_stack(column) for column in columns])
 
@@ -148,24 +159,34 @@ def _items_of(arg: Any) -> list[Any]:
     return [tree.unflatten(structure, [array[k] for array in arrays]) for k in range(count)]
 
 
-def groups_of(args: Sequence[Any], span: Span | None) -> list[tuple[list[int], list[Any]]]:
-    """The calls of a map by signature: the numbers of each group, and the arguments of a map over it."""
+def groups_of(args: Sequence[Any], span: Span | None) -> list[tuple[list[int], list[Any], bool]]:
+    """The calls of a map by signature: the numbers of each group, the arguments of a map over it, and True.
+
+    Where nothing can be stacked, as in a list of objects: the number of a call, its arguments, and False.
+    """
     calls = calls_of(args, span)
     is_shared = [isinstance(arg, Shared) for arg in args]
     groups: dict[Any, list[int]] = {}
     for index, call in enumerate(calls):
         key = tuple(signature_of(value) for value, skip in zip(call, is_shared, strict=True) if not skip)
-        groups.setdefault(key, []).append(index)
-    return [
-        (
-            indices,
-            [
-                arg if isinstance(arg, Shared) else _stacked([calls[index][number] for index in indices], arg)
-                for number, arg in enumerate(args)
-            ],
-        )
-        for indices in groups.values()
-    ]
+        has_arrays = any(len(signature) > 1 for signature in key)
+        groups.setdefault(key if has_arrays else index, []).append(index)
+    found: list[tuple[list[int], list[Any], bool]] = []
+    for key, indices in groups.items():
+        if isinstance(key, int):
+            found.append((indices, calls[key], False))
+            continue
+        group = [
+            arg if isinstance(arg, Shared) else _together([calls[index][number] for index in indices], arg)
+            for number, arg in enumerate(args)
+        ]
+        found.append((indices, group, True))
+    return found
+
+
+def _together(items: Sequence[Any], value: Any) -> Any:
+    """The items of a group: stacked, or the object that they all are."""
+    return _stacked(items, value) if tree.flatten(items[0], is_traced)[0] else Shared(items[0])
 
 
 def stacked_results(results: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span
+from undertow.errors import CaptureError, Span, with_article
 from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
@@ -100,7 +100,8 @@ class Ownership:
             value = token[1].value if token[0] == "static" else None
             if value is not None and id(value) in self._homes:
                 raise CaptureError(
-                    f"{_a(_kind(value))} made in the function cannot be returned: all calls would get the same one",
+                    f"{with_article(_kind(value))} made in the function cannot be returned: all calls would get the "
+                    "same one",
                     hint="return its contents in a tuple, list, dict or dataclass",
                 )
 
@@ -226,9 +227,9 @@ class Ownership:
         home, builder = self._homes.get(id(value)), self._ctx.open_builder
         if home is None:
             raise CaptureError(
-                f"{what} is {_a(_kind(value))} from outside this function: {_ONCE}"
+                f"{what} is {with_article(_kind(value))} from outside this function: {_ONCE}"
                 if called
-                else f"this changes {_a(_kind(value))} from outside this function: {_ONCE}",
+                else f"this changes {with_article(_kind(value))} from outside this function: {_ONCE}",
                 span,
                 hint=_instead(value, called),
             )
@@ -270,7 +271,8 @@ class Ownership:
             return
         if not can_undo:
             raise CaptureError(
-                f"{what}, {_a(_kind(value))} made outside the branch, changes under a condition known only at run time",
+                f"{what}, {with_article(_kind(value))} made outside the branch, changes under a condition known only "
+                "at run time",
                 span,
                 hint="change it outside the `if`, or use a list, a dict or a set",
             )
@@ -332,10 +334,11 @@ def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None
             hint = "ut.map collects a value for each iteration in an array"
         elif not isinstance(value, (dict, set)):
             hint = "assign a new object to the variable, or keep the value in a variable of its own"
-        return CaptureError(f"{what}, {_a(kind)} made before the loop, changes inside it", span, hint)
+        return CaptureError(f"{what}, {with_article(kind)} made before the loop, changes inside it", span, hint)
     where = "the function that ut.map calls" if builder.kind == "map" else f"`{builder.name}`, a captured function"
     return CaptureError(
-        f"{what} is {_a(kind)} made outside of {where}: it would change once, at capture, and not at every call",
+        f"{what} is {with_article(kind)} made outside of {where}: it would change once, at capture, and not at every "
+        "call",
         span,
         hint="return the new value, and change it in the caller",
     )
@@ -358,10 +361,6 @@ def _instead(value: Any, called: str) -> str:
     if _kind(value) == "array":
         return "create a new array, and return it; ut.Variable keeps an array between calls"
     return _INSTEAD
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _references() -> int:

@@ -362,7 +362,7 @@ class StatementInterpreter(Statements):
                 if isinstance(fault, UndertowError):
                     raise
                 manager = None  # the expression itself failed (no such file): `with` cannot be captured anyway
-            if not getattr(manager, "__undertow_capture__", False):
+            if not hasattr(type(manager), "__undertow_capture__"):
                 if hasattr(manager, "close"):
                     manager.close()
                 is_subgraph = hasattr(type(manager), "__undertow_definition__")

@@ -165,7 +165,12 @@ def _fold(python: Any, name: str, empty: bool) -> Callable[..., Any]:
 
 
 def _truth(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
-    if len(args) == 1 and not kwargs and not isinstance(args[0], Traced) and truth_of(args[0]) is not None:
+    if (
+        len(args) == 1
+        and not kwargs
+        and not isinstance(args[0], Traced)
+        and truth_of(interp.ctx.session, args[0]) is not None
+    ):
         return interp.truth(args[0])
     return _plain(bool, _bool)(interp, args, kwargs, env)
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
@@ -37,7 +37,7 @@ from undertow.frontend.interpret.purity import (
     seen_by,
     why_refused,
 )
-from undertow.frontend.interpret.special import behind, is_user_generator
+from undertow.frontend.interpret.special import behind, is_user_generator, special
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -50,7 +50,7 @@ from undertow.frontend.syntax.calling import (
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.static import static
-from undertow.frontend.values.traced import Context, Traced, capturing, is_traced, roots_of
+from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
 
 # These inspect the calling frame, which is ours.
@@ -154,7 +154,11 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, Traced):
-            if args and type(args[0]) is not Traced and (method := behind(function, args[0])) is not None:
+            if (
+                args
+                and type(args[0]) is not Traced
+                and (method := behind(self.ctx.session, function, args[0])) is not None
+            ):
                 return (yield self.call(method, args, kwargs))
             if iterates(function):
                 args = [self.iterated(a) for a in args]
@@ -163,17 +167,19 @@ class Interpreter(Containers):
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         try:
-            special = None if isinstance(function, Traced) else SPECIAL.get(function)
+            form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
-            special = None
-        if special is not None:
-            return (yield special(self, args, kwargs, env))
+            form = None
+        if form is not None:
+            return (yield form(self, args, kwargs, env))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
             args, function = [function.__self__, *args], function.__func__
-        elif not isinstance(function, (type, FunctionType, Closure)) and is_user_code(
-            type(function).__dict__.get("__call__")
-        ):
-            args, function = [function, *args], type(function).__call__
+        elif not isinstance(function, (type, FunctionType, Closure)):
+            method = special(self.ctx.session, function, "__call__")
+            if (known := decorated(method)) is not None:
+                return (yield self.ctx.session.call(known[0], [function, *args], kwargs))
+            if method is not None:
+                args, function = [function, *args], method
         if _has_source(function) or is_user_generator(function):
             function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
@@ -185,9 +191,10 @@ class Interpreter(Containers):
         if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
-            shown = f"a traced {function.type}" if isinstance(function, Traced) else _a(type(function).__name__)
+            kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
-                f"{shown} is not a function and cannot be called", hint="check the name before the parentheses"
+                f"{with_article(kind)} is not a function and cannot be called",
+                hint="check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -436,7 +443,9 @@ def _as_view(value: Any, arrays: list[Any]) -> Any:
 
 def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     """A copy, for those who change it in place."""
-    return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
+    is_held = value.base or any(value is array for array in arrays)
+    copy: Traced = emit("identity", [value])[0] if is_held else value
+    return copy
 
 
 def _has_source(function: Any) -> bool:
@@ -450,10 +459,6 @@ def _refuse_traced_inside(values: Sequence[Any]) -> None:
                 f"ut.static(...) runs when the function is captured, where a traced {leaf.type} has no value yet",
                 hint="only what does not depend on the function's arguments can be static",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 HANDLERS.update({

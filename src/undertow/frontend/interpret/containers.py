@@ -83,11 +83,13 @@ class Containers(Expressions):
 
     def item_of(self, value: Any, key: Any) -> Work:
         """`value[key]`, by the method of a class of the user's if it has one."""
-        method = special(value, "__getitem__")
+        method = special(self.ctx.session, value, "__getitem__")
         if method is not None:
             return (yield self.call(method, [value, key], {}))
         self.hold_objects(value)
-        missing = special(value, "__missing__") if isinstance(value, dict) and not has_traced(key) else None
+        missing = (
+            special(self.ctx.session, value, "__missing__") if isinstance(value, dict) and not has_traced(key) else None
+        )
         if missing is not None and key not in value:
             return (yield self.call(missing, [value, key], {}))
         return self.item(value, key)
@@ -191,7 +193,7 @@ class Containers(Expressions):
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
         value = self.iterated(value)
-        if special(value, "__next__") is not None:
+        if special(self.ctx.session, value, "__next__") is not None:
             raise CaptureError(
                 f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
                 hint="write `__iter__` as a generator, with `yield`, or loop over a list",
@@ -224,9 +226,9 @@ class Containers(Expressions):
 
     def text_of_one(self, value: Any, spec: str = "", conversion: str = "") -> Work:
         """The text of a value, by the method of a class of the user's if it has one."""
-        if not conversion and (method := special(value, "__format__")) is not None:
+        if not conversion and (method := special(self.ctx.session, value, "__format__")) is not None:
             return (yield self.call(method, [value, spec], {}))
-        method = behind(repr if conversion in ("r", "a") else str, value)
+        method = behind(self.ctx.session, repr if conversion in ("r", "a") else str, value)
         if method is not None and (conversion or not spec):
             value, conversion = (yield self.call(method, [value], {})), "s"
         return text_of(value, spec, conversion)
@@ -256,7 +258,7 @@ class Containers(Expressions):
 
     def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
         """`container[key] = value`, by the method of a class of the user's if it has one."""
-        method = special(container, "__setitem__")
+        method = special(self.ctx.session, container, "__setitem__")
         if method is not None:
             yield self.call(method, [container, key, value], {})
             return

@@ -173,7 +173,7 @@ class Expressions:
     def operate(self, op: ast.operator | ast.cmpop, left: Any, right: Any) -> Work:
         """An operator on operands one of which may be an object of the user's, whose methods are captured."""
         forward, backward = of_operator(op)
-        first, second = special(left, forward), special(right, backward)
+        first, second = special(self.ctx.session, left, forward), special(self.ctx.session, right, backward)
         if isinstance(op, ast.operator) and type(left) is type(right):
             second = None  # Python does not ask it
         tries = [(first, left, right), (second, right, left)]
@@ -181,7 +181,12 @@ class Expressions:
             tries.reverse()
         if first is None and isinstance(left, np.ndarray):
             second = None  # NumPy decides
-        if isinstance(op, ast.NotEq) and first is None and second is None and special(left, "__eq__") is not None:
+        if (
+            isinstance(op, ast.NotEq)
+            and first is None
+            and second is None
+            and special(self.ctx.session, left, "__eq__") is not None
+        ):
             return _negated(self.truth((yield self.operate(ast.Eq(), left, right))))  # what `object` does
         if first is None and second is None:
             refuse_foreign(left, right)
@@ -212,7 +217,7 @@ class Expressions:
             return _negated(truth)
         value = yield self.expr(node.operand, env)
         self.at(node, env)
-        method = None if type(value) in _KNOWN else special(value, UNARY_METHODS[type(node.op)])
+        method = None if type(value) in _KNOWN else special(self.ctx.session, value, UNARY_METHODS[type(node.op)])
         if method is not None:
             return (yield self.call(method, [value], {}))
         refuse_foreign(value)
@@ -243,7 +248,7 @@ class Expressions:
                 holds = self._compare(op, left, right)
             elif not isinstance(op, (ast.In, ast.NotIn)):
                 holds = yield self.operate(op, left, right)
-            elif (method := special(right, "__contains__")) is not None:
+            elif (method := special(self.ctx.session, right, "__contains__")) is not None:
                 holds = self.truth((yield self.call(method, [right, left], {})))
                 holds = holds if isinstance(op, ast.In) else _negated(holds)
             else:
@@ -331,7 +336,7 @@ class Expressions:
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
         value = read(value)
-        if type(value) not in _KNOWN and (method := truth_of(value)) is not None:
+        if type(value) not in _KNOWN and (method := truth_of(self.ctx.session, value)) is not None:
             value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):
             self.hold_objects(value)
@@ -385,7 +390,7 @@ class Expressions:
 
     def iterated(self, value: Any) -> Any:
         """What a loop over an object of the user's runs over; anything else as it is."""
-        method = None if type(value) in _KNOWN else special(value, "__iter__")
+        method = None if type(value) in _KNOWN else special(self.ctx.session, value, "__iter__")
         return value if method is None else drive(self.call(method, [value], {}))
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from undertow.frontend.interpret.operators import COMPARISONS, NAMES
 from undertow.frontend.interpret.purity import is_generated
-from undertow.frontend.syntax.calling import is_user_code
+from undertow.frontend.syntax.calling import decorated, is_user_class, is_user_code
+from undertow.frontend.trace.session import Session
 from undertow.tracebacks import is_library_file
 
 _REFLECTED = {ast.Lt: "gt", ast.LtE: "ge", ast.Gt: "lt", ast.GtE: "le", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -30,20 +31,27 @@ _BUILT_IN: dict[Any, str] = {
 }  # fmt: skip
 
 
-@functools.lru_cache(maxsize=4096)
-def _find(cls: Any, name: str) -> FunctionType | None:
+def _find(cls: Any, name: str) -> Any:
     for base in cls.__mro__:
         if name in base.__dict__:
             method = base.__dict__[name]
             is_own = (is_user_code(method) or is_user_generator(method)) and not is_generated(method)
-            return method if is_own else None
+            return method if is_own or decorated(method) is not None else None
     return None
 
 
-def special(value: Any, name: str) -> FunctionType | None:
-    """The special method of a value, if its class is the user's and defines it in Python."""
+_find_once = functools.lru_cache(maxsize=4096)(_find)
+
+
+def special(session: Session, value: Any, name: str) -> Any:
+    """The special method of a value, if its class or a base of that defines it in Python; a later call looks again."""
     cls: Any = type(value)
-    return _find(cls, name)
+    if not is_user_class(cls):
+        return _find_once(cls, name)
+    method = _find(cls, name)
+    if method is not None:
+        session.attribute(cls, name)
+    return method
 
 
 def is_user_generator(function: Any) -> bool:
@@ -53,7 +61,7 @@ def is_user_generator(function: Any) -> bool:
     return not is_library_file(function.__globals__.get("__file__") or function.__code__.co_filename)
 
 
-def behind(function: Any, value: Any) -> FunctionType | None:
+def behind(session: Session, function: Any, value: Any) -> Any:
     """The special method that a built-in function calls on a value."""
     try:
         name = _BUILT_IN.get(function)
@@ -61,17 +69,17 @@ def behind(function: Any, value: Any) -> FunctionType | None:
         return None
     if name is None:
         return None
-    method = special(value, name)
+    method = special(session, value, name)
     cls: Any = type(value)
     if method is None and name == "__str__" and cls.__str__ is object.__str__:
-        return special(value, "__repr__")
+        return special(session, value, "__repr__")
     return method
 
 
-def truth_of(value: Any) -> FunctionType | None:
+def truth_of(session: Session, value: Any) -> Any:
     """The special method that says whether a value is true."""
     cls: Any = type(value)
-    return special(value, "__bool__") if hasattr(cls, "__bool__") else special(value, "__len__")
+    return special(session, value, "__bool__") if hasattr(cls, "__bool__") else special(session, value, "__len__")
 
 
 def of_operator(op: ast.operator | ast.cmpop) -> tuple[str, str]:

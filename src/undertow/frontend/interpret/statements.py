@@ -57,7 +57,7 @@ class Statements(Interpreter):
         if isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
             after = INPLACE[type(node.op)](before, value)
-        elif (method := special(before, of_operator(node.op)[0].replace("__", "__i", 1))) is not None:
+        elif (method := special(self.ctx.session, before, of_operator(node.op)[0].replace("__", "__i", 1))) is not None:
             after = yield self.call(method, [before, value], {})
         else:
             after = yield self.operate(node.op, before, value)
@@ -163,7 +163,7 @@ class Statements(Interpreter):
                         f"`del` at a traced index of a {type(container).__name__} cannot be captured",
                         hint="keep the values in an array, and select with ut.where",
                     )
-                method = special(container, "__delitem__")
+                method = special(self.ctx.session, container, "__delitem__")
                 if method is not None:
                     yield self.call(method, [container, key], {})
                     continue

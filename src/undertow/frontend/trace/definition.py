@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.errors import CaptureError, Span, TypeMismatch, brief, with_article
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
@@ -28,7 +28,7 @@ from undertow.frontend.trace.places import Paths, by_class, static_objects
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
-from undertow.frontend.values.traced import context, is_traced
+from undertow.frontend.values.traced import Traced, context, is_traced
 from undertow.ir.graph import FunctionGraph
 from undertow.types import Type
 
@@ -182,6 +182,13 @@ class Arguments:
         return args, kwargs
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Changed:
+    """An array of an enclosing function that a function changes in place: a hidden parameter, and a further result."""
+
+    array: Traced
+
+
 @dataclass(slots=True, eq=False)
 class Specialization:
     """A function at one signature: its graph, or what is known of it so far."""
@@ -190,7 +197,7 @@ class Specialization:
     name: str
     types: tuple[Type, ...]
     arguments: Arguments
-    # "effect", "key", (builder, port) of an enclosing graph, or "order": an effect whose graph takes no order token
+    # "effect", "key", (builder, port) or Changed of an enclosing graph, or "order": an effect whose graph takes no order token
     hidden: dict[Any, None] = field(default_factory=dict)
     results: Annotation | None = None
     graph: FunctionGraph | None = None
@@ -209,6 +216,12 @@ class Specialization:
     # For each result, the leaves among its arguments that it may be, or be a view of; and such arrays from outside.
     shares: tuple[frozenset[int], ...] = ()
     shares_outside: tuple[tuple[Any, ...], ...] = ()
+    unreturned: tuple[int, ...] = ()  # of `written`: those that are no part of its result
+
+    @property
+    def outer_arrays(self) -> list[Traced]:
+        """The arrays of enclosing functions that it changes."""
+        return [what.array for what in self.hidden if isinstance(what, Changed)]
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
@@ -297,14 +310,10 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
             )
         if _is_array_like(value) and not hasattr(type(value), "__undertow_read__"):
             raise TypeMismatch(
-                f"{called} is {_a(type(value).__name__)}, not an array of NumPy's",
+                f"{called} is {with_article(type(value).__name__)}, not an array of NumPy's",
                 span,
                 hint="pass an array: np.asarray(x)",
             )
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _how_to_structure(value: Any, note: Annotation) -> str:

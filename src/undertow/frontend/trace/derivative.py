@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.calling import decorated, is_user_code, signature_with
 from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.definition import Check, Definition
-from undertow.frontend.trace.pullback import pull_back, scalar_of, write_call
+from undertow.frontend.trace.pullback import DifferentiableCall, pull_back, scalar_of, write_call
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
@@ -39,7 +40,7 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
     if isinstance(function, MethodType):
         function, bound = function.__func__, (function.__self__,)
     elif not isinstance(function, (FunctionType, Closure, partial, type)):
-        method = type(function).__dict__.get("__call__")
+        method = inspect.getattr_static(type(function), "__call__", None)
         if decorated(method) is not None or is_user_code(method):  # an object that can be called
             inner, _ = definition_of(method, what)
             return inner, (function,)
@@ -186,33 +187,20 @@ class Derived(Wrapped):
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         positions = [self._position(n, len(args)) for n in numbers]
-        mirrors: dict[int, Any] = {}  # of objects among the arguments, by identity
-        for position in positions:
-            for token in tree.flatten(args[position], is_traced)[1]:
-                if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
-                    mirrors[id(token[1].value)] = mirror
-        hidden: list[Traced] = [
-            leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, is_traced)[0] if is_traced(leaf)
-        ]
-        count = len(self.targets) + len(hidden)
-        if not count:
-            call = yield write_call(session, self.inner, args, kwargs)
-        else:
-            bound = self.bound
-            if bound is None or hidden:
-                weak = [False] * len(self.targets) + [leaf.is_weak for leaf in hidden]
-                bound = Bound(self.inner, [*self.targets, *map(session.place_of, hidden)], weak)
-            values = [*(_now(session, target) for target in self.targets), *hidden]
-            call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
+        written = yield write_differentiable(
+            session, self.inner, args, kwargs, [args[position] for position in positions], self.targets, self.bound
+        )
+        call = written.call
         shapes: list[tuple[Sequence[int], tree.Structure]] = []
-        every_shape = tree.numbered(args, is_traced, count)
-        at = {leaf.port: len(self.targets) + k for k, leaf in enumerate(hidden)}
+        every_shape = tree.numbered(args, is_traced, len(written.at))
         for n, position in zip(numbers, positions, strict=True):
-            shapes.append(_with_mirrors(*every_shape[position], mirrors, at))
+            shapes.append(written.shape(*every_shape[position]))
             if shapes[-1][1] == every_shape[position][1]:
                 self._refuse_static(shapes[-1][1], n)
+            elif not shapes[-1][0]:
+                self._refuse_empty(args[position], n)
         wanted = [index for indices, _ in shapes for index in indices]
-        if len(set(wanted)) < len(wanted):
+        if len(set(positions)) < len(positions):
             raise CaptureError(f"argnums={brief(self.argnums)} lists an argument twice", hint="list each argument once")
         call.refuse_integers(wanted)
         answer, aux = self._split(call.value)
@@ -255,6 +243,12 @@ class Derived(Wrapped):
                 continue
             raise TypeMismatch(f"argument {number} of `{self.inner.name}` {what}", hint=hint)
 
+    def _refuse_empty(self, value: Any, number: int) -> None:
+        raise TypeMismatch(
+            f"argument {number} of `{self.inner.name}` is {brief(value)}, which holds no floats to differentiate by",
+            hint="make its numbers floats, as in 1.0 or np.zeros(3), or choose another argument: argnums=1",
+        )
+
     def _split(self, value: Any) -> tuple[Any, Any]:
         if not self.has_aux:
             return value, None
@@ -276,27 +270,83 @@ class PulledBack(Adapted):
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
         primals, cotangents = args
-        call = yield write_call(session, self.inner, primals, {})
-        return pull_back(call, cotangents)
+        written = yield write_differentiable(session, self.inner, primals, {}, primals)
+        return pull_back(written.call, cotangents, written.shapes(primals))
 
 
-def _with_mirrors(
-    indices: Sequence[int], structure: tree.Structure, mirrors: dict[int, Any], at: dict[Any, int]
-) -> tuple[Sequence[int], tree.Structure]:
-    """The structure of an argument, with the floats of objects in their places, and where its leaves are."""
-    numbers: list[int] = []
-    tokens: list[tree.Token] = []
-    rest = iter(indices)
-    for token in structure:
-        mirror = mirrors.get(id(token[1].value)) if token[0] == "static" else None
-        if mirror is None:
-            tokens.append(token)
-            numbers += [next(rest)] if token == tree.LEAF else []
-        else:
-            leaves, inner = tree.flatten(mirror, is_traced)
-            tokens += inner
-            numbers += [at[leaf.port] for leaf in leaves]
-    return numbers, tuple(tokens)
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """A call that can be differentiated, and where the floats are that objects among its arguments hold."""
+
+    call: DifferentiableCall
+    mirrors: dict[int, Any]  # of objects, by identity
+    at: dict[Any, int]  # what gradients are taken with respect to, besides arguments -> its number
+
+    def shape(self, indices: Sequence[int], structure: tree.Structure) -> tuple[Sequence[int], tree.Structure]:
+        """The structure of an argument, with the floats of objects in their places, and where its leaves are."""
+        numbers: list[int] = []
+        tokens: list[tree.Token] = []
+        rest = iter(indices)
+        for token in structure:
+            mirror = self.mirrors.get(id(token[1].value)) if token[0] == "static" else None
+            if mirror is None:
+                tokens.append(token)
+                numbers += [next(rest)] if token == tree.LEAF else []
+            else:
+                leaves, inner = tree.flatten(mirror, _is_float)
+                tokens += inner
+                numbers += [self.at[_known_by(leaf)] for leaf in leaves]
+        return numbers, tuple(tokens)
+
+    def shapes(self, args: Sequence[Any]) -> list[tuple[Sequence[int], tree.Structure]]:
+        """The same of all arguments."""
+        return [self.shape(*shape) for shape in tree.numbered(args, is_traced, len(self.at))]
+
+
+def write_differentiable(
+    session: Session,
+    definition: Definition,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    chosen: Sequence[Any],
+    targets: Sequence[Any] = (),
+    bound: Definition | None = None,
+) -> Work:
+    """Write a call that can be differentiated by its arguments, by targets, and by floats of objects in `chosen`."""
+    mirrors: dict[int, Any] = {}
+    for value in chosen:
+        for token in tree.flatten(value, is_traced)[1]:
+            if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
+                mirrors[id(token[1].value)] = mirror
+    now = [_now(session, target) for target in targets]
+    at: dict[Any, int] = {}
+    for target, value in zip(targets, now, strict=True):
+        at[_known_by(target if isinstance(target, Variable) else value)] = len(at)
+    hidden: list[Any] = []
+    for leaf in (leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, _is_float)[0]):
+        if _known_by(leaf) not in at:
+            at[_known_by(leaf)] = len(at)
+            hidden.append(leaf)
+    if not at:
+        call = yield write_call(session, definition, args, kwargs)
+        return Written(call, mirrors, at)
+    if bound is None or hidden:
+        places = [leaf if isinstance(leaf, Variable) else session.place_of(leaf) for leaf in hidden]
+        weak = [False] * len(now) + [is_traced(leaf) and leaf.is_weak for leaf in hidden]
+        bound = Bound(definition, [*targets, *places], weak)
+    values = [*now, *(_now(session, leaf) if isinstance(leaf, Variable) else leaf for leaf in hidden)]
+    call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
+    return Written(call, mirrors, at)
+
+
+def _is_float(value: Any) -> bool:
+    """Is it a float of an object: a hidden argument, or a variable?"""
+    return isinstance(value, (Traced, Variable))
+
+
+def _known_by(value: Any) -> Any:
+    """What is the same for the same hidden argument, variable or array."""
+    return value.port if isinstance(value, Traced) else id(value)
 
 
 def _now(session: Session, target: Any) -> Any:

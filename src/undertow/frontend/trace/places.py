@@ -30,6 +30,7 @@ from undertow.frontend.syntax.source import is_filled
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
 from undertow.frontend.values import tree
+from undertow.frontend.values.state import Variable
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.ops.op import CATALOGUE
@@ -109,6 +110,14 @@ class _Container:
     build: Callable[[list[Any]], Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mirror:
+    """What an object or container holds, later the mirrors of that; and how to build its own mirror of these."""
+
+    parts: dict[Any, Any]
+    build: Callable[[dict[Any, Any]], Any]
+
+
 class Places:
     """Everything that one attempt to capture a program has read outside."""
 
@@ -123,6 +132,7 @@ class Places:
         self._known: dict[int, tuple[Any, Any, Place]] = {}
         self._hidden: dict[Port, tuple[Place, Any]] = {}  # the value at capture
         self._code: dict[int, Any] = {}  # functions of the user's that run as they are
+        self._keeps = False  # is what is being read differentiated? Then it stays a hidden argument
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -274,14 +284,14 @@ class Places:
         return self._level == 0 and self._paths.is_varying(place.path) and -(2**63) <= value < 2**63
 
     def _take_number(self, place: Place, value: Any, type_: Type) -> Any:
-        if self._level > 0 or place.path in self.guarded:
+        if (self._level > 0 and not self._keeps) or place.path in self.guarded:
             place.check, place.expected = Check.EQUAL, value
             return value
         place.check, place.expected = Check.NUMBER, type(value)
         return self._hide(place, value, type_)
 
     def _take_array(self, place: Place, value: Any) -> Any:
-        if self._level > 1 or place.path in self.guarded:
+        if (self._level > 1 and not self._keeps) or place.path in self.guarded:
             return self._take_equal(place, value)
         place.check, place.expected = Check.ARRAY, (DTYPE_NUMBERS[value.dtype], value.shape)
         taken = self._hide(place, value, Type(dtype_of(value.dtype), value.shape))
@@ -347,7 +357,7 @@ class Places:
                     self._values[row.path] = None
                 return getattr(value, name)
             if isinstance(found, (FunctionType, classmethod, staticmethod)) or hasattr(
-                found, "__undertow_definition__"
+                type(found), "__undertow_definition__"
             ):
                 if is_user_class(owner):
                     self._guard_class(kind, name)
@@ -376,7 +386,7 @@ class Places:
     def _guard_class(self, kind: type, name: str) -> Any:
         owner = next((base for base in kind.__mro__ if name in vars(base)), kind)
         found = vars(owner).get(name)
-        if isinstance(found, classmethod) and hasattr(found.__func__, "__undertow_definition__"):
+        if isinstance(found, classmethod) and hasattr(type(found.__func__), "__undertow_definition__"):
             # Bound anew each time that it is asked for.
             self.take(None, self._paths.dict_of(owner), Read.ITEM, name, found, name)
             return getattr(kind, name)
@@ -432,43 +442,70 @@ class Places:
 
     def hidden_array(self, array: Any) -> Any:
         """An array that the program knows by its identity, as a hidden argument."""
-        return self.take(None, array, Read.ITSELF, None, array, "array")
+        is_within, self._keeps = self._keeps, True
+        try:
+            return self.take(None, array, Read.ITSELF, None, array, "array")
+        finally:
+            self._keeps = is_within
 
     def floats_of(self, value: Any) -> Any:
         """The floats that an object holds, in namespaces with the names of its attributes; None for what is no float.
 
-        A namespace for each object, and containers like those that it holds.
+        A namespace for each object, and containers like those that it holds. Float variables are given as they are.
+        What is shared in the object is shared here; where an object holds itself, there is None. The floats are hidden
+        arguments, even where others must be guards.
         """
-        mirrors: dict[int, Any] = {}  # of objects
-        holder: list[Any] = [None]
-        waiting: list[tuple[Any, Any, Any]] = [(value, holder, 0)]  # a value, and where its mirror goes
+        is_within, self._keeps = self._keeps, True
+        try:
+            return self._floats_of(value)
+        finally:
+            self._keeps = is_within
+
+    def _floats_of(self, value: Any) -> Any:
+        mirrors: dict[int, Any] = {}  # of objects and containers; None until all in them is known
+        holder: dict[Any, Any] = {}
+        waiting: list[tuple[Any, dict[Any, Any], Any, _Mirror | None]] = [(value, holder, 0, None)]
         while waiting:
-            item, where, key = waiting.pop()
-            mirror: Any = None
-            if isinstance(item, Traced):
-                mirror = item if item.dtype.kind == "float" else None
-            elif isinstance(item, (list, tuple)):
-                mirror = [None] * len(item)
-                waiting += [(part, mirror, k) for k, part in enumerate(item)]
-            elif isinstance(item, dict):
-                mirror = dict.fromkeys(item)
-                waiting += [(part, mirror, k) for k, part in item.items()]
+            item, where, key, mirror = waiting.pop()
+            if mirror is not None:  # all in it is known
+                where[key] = mirrors[id(item)] = mirror.build(mirror.parts)
+            elif isinstance(item, (Traced, Variable)):
+                where[key] = item if item.dtype.kind == "float" else None
             elif id(item) in mirrors:
-                mirror = mirrors[id(item)]
-            elif self.place_of(item) is not None or dataclasses.is_dataclass(item) or type(item) is SimpleNamespace:
-                mirror = mirrors[id(item)] = SimpleNamespace()
-                for name in _own_names(item):
-                    part = getattr(item, name)
-                    if isinstance(part, (*_PLAIN, type, FunctionType, ModuleType)) and not isinstance(
-                        part, (float, np.floating, Traced)
-                    ):
-                        continue  # not read: whether it changes does not matter
-                    taken = self.attribute(item, name)
-                    if _may_hold_floats(taken):
-                        waiting.append((taken, mirror.__dict__, name))
-                        mirror.__dict__[name] = None
-            where[key] = mirror
+                where[key] = mirrors[id(item)]
+            else:
+                mirrors[id(item)] = where[key] = None
+                if (mirror := self._mirror(item)) is not None:
+                    waiting.append((item, where, key, mirror))
+                    waiting += [(part, mirror.parts, k, None) for k, part in reversed(mirror.parts.items())]
         return holder[0]
+
+    def _mirror(self, item: Any) -> _Mirror | None:
+        """What an object or container holds, and how to build its mirror of the mirrors of that."""
+        if isinstance(item, tuple):
+            return _Mirror(dict(enumerate(item)), lambda parts: _tuple(type(item), list(parts.values())))
+        if isinstance(item, (list, deque)):
+            return _Mirror(dict(enumerate(item)), lambda parts: list(parts.values()))
+        if isinstance(item, dict):
+            return _Mirror(dict(item), dict)
+        if not self._has_attributes(item):
+            return None
+        parts: dict[str, Any] = {}
+        for name in (*_own_names(item), *_floats_of_class(item)):
+            part = getattr(item, name)
+            if isinstance(part, (*_PLAIN, type, FunctionType, ModuleType)) and not isinstance(
+                part, (float, np.floating, Traced)
+            ):
+                continue  # not read: whether it changes does not matter
+            taken = self.attribute(item, name)
+            is_float = isinstance(taken, (Traced, Variable)) and taken.dtype.kind == "float"
+            if is_float or isinstance(taken, (list, tuple, dict, deque)) or self._has_attributes(taken):
+                parts[name] = taken
+        return _Mirror(parts, lambda parts: SimpleNamespace(**parts))
+
+    def _has_attributes(self, value: Any) -> bool:
+        is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+        return self.place_of(value) is not None or is_dataclass or type(value) is SimpleNamespace
 
     def sources(self, value: Traced) -> set[int] | None:
         """The hidden arguments that a value is computed from, by path; None if it also depends on something else."""
@@ -525,7 +562,7 @@ class Places:
 
 def _is_captured(function: Any) -> bool:
     """Would the interpreter capture a call of it?"""
-    return is_user_code(function) or hasattr(function, "__undertow_definition__")
+    return is_user_code(function) or hasattr(type(function), "__undertow_definition__")
 
 
 def _own_names(value: Any) -> list[str]:
@@ -536,10 +573,15 @@ def _own_names(value: Any) -> list[str]:
     return [*[name for name in slots if hasattr(value, name)], *getattr(value, "__dict__", ())]
 
 
-def _may_hold_floats(value: Any) -> bool:
-    if isinstance(value, Traced):
-        return value.dtype.kind == "float"
-    return isinstance(value, (list, tuple, dict)) or not (isinstance(value, _PLAIN) or callable(value))
+def _floats_of_class(value: Any) -> list[str]:
+    """The floats and arrays that an object has from its class."""
+    own, found = set(_own_names(value)), dict[str, None]()
+    for base in type(value).__mro__:
+        for name, held in vars(base).items():
+            is_float = isinstance(held, (float, np.floating)) or (type(held) is np.ndarray and held.dtype.kind == "f")
+            if is_float and name not in own and is_user_class(base) and not name.startswith("__"):
+                found[name] = None
+    return list(found)
 
 
 def _is_pure(op: str) -> bool:
@@ -556,7 +598,7 @@ def _is_object(value: Any) -> bool:
         or kind.__module__.startswith("undertow.")
     ):
         return False
-    if hasattr(value, "__undertow_definition__"):
+    if hasattr(kind, "__undertow_definition__"):
         return False
     return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
 
@@ -567,6 +609,12 @@ def is_read_by_attributes(kind: type) -> bool:
     if issubclass(kind, (type, ModuleType, Enum, np.ndarray)) or hasattr(kind, "__undertow_read__"):
         return False
     return is_user_class(kind) and not hasattr(kind, "__undertow_definition__")
+
+
+def is_users_object(value: Any) -> bool:
+    """Is it an object of a class of the user's, read attribute by attribute?"""
+    kind: Any = type(value)
+    return is_read_by_attributes(kind)
 
 
 def is_guarded_by_class(value: Any) -> bool:
@@ -586,11 +634,11 @@ def _parts_of(value: Any, place: Place) -> _Parts | None:
     """How to guard and take apart a container, and how to build it again."""
     kind, name = type(value), place.name
     if isinstance(value, (list, tuple, deque, dict)):
-        labels = value if isinstance(value, dict) else range(len(value))
-        items = value.values() if isinstance(value, dict) else value
+        items = list(value) if isinstance(value, deque) else tree.items_of(value)
+        labels: Any = tuple(dict.keys(value)) if isinstance(value, dict) else range(len(items))
         parts = [(Read.ITEM, key, item, f"{name}.{key}") for key, item in zip(labels, items, strict=True)]
         check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
-        expected = (kind, tuple(value) if isinstance(value, dict) else len(value))
+        expected = (kind, labels if isinstance(value, dict) else len(items))
         if isinstance(value, tuple):
             return check, expected, None, functools.partial(_tuple, kind), parts[::-1]
         shell = copy.copy(value)
@@ -627,8 +675,13 @@ def _tuple(kind: type, contents: list[Any]) -> Any:
 
 
 def _filled(shell: Any, contents: list[Any]) -> Any:
-    for key, item in zip(list(shell) if isinstance(shell, dict) else range(len(contents)), contents, strict=True):
-        shell[key] = item
+    if isinstance(shell, dict):
+        dict.update(shell, zip(tuple(dict.keys(shell)), contents, strict=True))
+    elif isinstance(shell, list):
+        list.__setitem__(shell, slice(None), contents)
+    else:
+        shell.clear()
+        shell.extend(contents)
     return shell
 
 

@@ -117,12 +117,17 @@ def scalar_of(value: Any, name: str) -> Traced:
     return value
 
 
+# Of each argument: the numbers of its leaves among all those that the call takes, and its structure.
+Shapes = Sequence[tuple[Sequence[int], tree.Structure]]
+
+
 @dataclass(slots=True, eq=False)
 class Pullback:
     """What `vjp` returns beside the value, inside a capture: from cotangents of results to those of arguments."""
 
     call: DifferentiableCall
     skipped: int  # arguments that a method is bound to
+    shapes: Shapes
     is_used: bool = False
     __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
@@ -132,11 +137,11 @@ class Pullback:
         if self.is_used or not is_there:  # a call has one gradient, in its own region
             call = drive(write_call(session, call.definition, call.args, call.kwargs))
         self.is_used = True
-        return pull_back(call, cotangents)[self.skipped :]
+        return pull_back(call, cotangents, self.shapes)[self.skipped :]
 
 
-def pull_back(call: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
-    """Write the gradient for these cotangents; a container like the arguments, with None for non-floats."""
+def pull_back(call: DifferentiableCall, cotangents: Any, shapes: Shapes) -> tuple[Any, ...]:
+    """Write the gradient for these cotangents: containers of these shapes, with None for non-floats."""
     name = call.definition.name
     results, structure = tree.flatten(call.value, is_traced)
     apart = tree.along(structure, cotangents)
@@ -158,7 +163,7 @@ def pull_back(call: DifferentiableCall, cotangents: Any) -> tuple[Any, ...]:
         for index in wanted:
             made[index] = zeros_like(call.arguments.leaves[index])
     parts: list[Any] = []
-    for indices, own in tree.numbered(call.args, is_traced):
+    for indices, own in shapes:
         bare = tuple(_NOTHING if token[0] == "static" else token for token in own)
         parts.append(tree.unflatten(bare, [made[index] for index in indices]))
     return tuple(parts)

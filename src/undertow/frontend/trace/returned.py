@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch
+from undertow.errors import CaptureError, TypeMismatch, with_article
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure
@@ -20,6 +20,7 @@ from undertow.frontend.values.tree import Structure, children
 from undertow.types import DTYPES
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
+_PLAIN = {"tuple": tuple, "list": list, "dict": dict}  # by the token of a container
 
 
 def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
@@ -36,7 +37,7 @@ def refuse_unreturnable(leaves: Sequence[Any], structure: Structure) -> None:
 
 
 def refuse_other_kinds(value: Any) -> None:
-    """Raise an error for a subclass of list or dict in a result: its caller would get a plain list or dict."""
+    """Raise an error for a container in a result that its caller would get as another one, or not whole."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -44,10 +45,15 @@ def refuse_other_kinds(value: Any) -> None:
         if held is None:
             continue
         stack.extend(held[1])
-        plain = next((kind for kind in (dict, list) if isinstance(item, kind)), None)
+        if held[0][0] == "subclass" and getattr(item, "__dict__", None):
+            raise CaptureError(
+                f"{_kind(item)} with attributes cannot be returned: the caller would get its items alone",
+                hint="return the attributes beside it, or use a dataclass",
+            )
+        plain = _PLAIN.get(held[0][0])
         if plain is not None and type(item) is not plain:
             raise CaptureError(
-                f"{brief_type(item)} cannot be returned: the caller would get a plain {plain.__name__}",
+                f"{_kind(item)} cannot be returned: the caller would get a plain {plain.__name__}",
                 hint=f"return {plain.__name__}(x), and build it in the caller",
             )
 
@@ -58,10 +64,7 @@ def _refuse(value: Any) -> None:
             "a range with traced bounds cannot be returned", hint="return its bounds, or ut.arange(start, stop)"
         )
     if isinstance(value, (Iterator, KeysView, ValuesView, type({}.items()))):
-        name = type(value).__name__
-        raise CaptureError(
-            f"{'an' if name[0] in 'aeiou' else 'a'} {name} cannot be returned", hint="return a list of it: list(...)"
-        )
+        raise CaptureError(f"{_kind(value)} cannot be returned", hint="return a list of it: list(...)")
     if isinstance(value, np.ndarray):
         raise CaptureError(
             f"an array of {value.dtype.name} cannot be returned", hint="graphs have bool, i32, i64, f32 and f64"
@@ -71,7 +74,7 @@ def _refuse(value: Any) -> None:
     held += [value.args, value.keywords] if hasattr(value, "func") and hasattr(value, "keywords") else []
     if holds_traced(value) or any(map(holds_traced, held)):
         raise CaptureError(
-            f"{brief_type(value)} that holds traced values cannot be returned",
+            f"{_kind(value)} that holds traced values cannot be returned",
             hint="return the values in a tuple, list, dict or dataclass",
         )
 
@@ -86,6 +89,5 @@ def refuse_closures(structure: Structure) -> None:
             )
 
 
-def brief_type(value: Any) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+def _kind(value: Any) -> str:
+    return with_article(type(value).__name__)

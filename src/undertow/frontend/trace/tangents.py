@@ -24,6 +24,7 @@ from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
 from undertow.frontend.trace.library import Captured, capture_main, learn_types
+from undertow.frontend.trace.places import is_users_object
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
@@ -106,16 +107,25 @@ def match_tangents(
 
 def _along(definition: Definition, structure: tree.Structure, value: Any, name: str, span: Span | None) -> list[Any]:
     """The part of a tangent at each leaf of the argument."""
-    variables = [token for token in structure if token[0] == "static" and isinstance(token[1].value, Variable)]
-    found = tree.along(structure, value, definition.children, variables)
+    held_static = [token for token in structure if token[0] == "static"]
+    variables = [token for token in held_static if isinstance(token[1].value, Variable)]
+    objects = [token for token in held_static if is_users_object(token[1].value)]
+    found = tree.along(structure, value, definition.children, [*variables, *objects])
     if found is None:
         raise TypeMismatch(
             f"the tangent of `{name}` differs from `{name}` in structure: {describe(value)}",
             span,
             hint="use containers of the same kinds, lengths and keys; None means zero",
         )
-    held = [token for token in structure if token == tree.LEAF or token in variables]
+    held = [token for token in structure if token == tree.LEAF or token in variables or token in objects]
     for token, item in zip(held, found, strict=True):
+        if token in objects and item is not None:
+            verb = "is" if len(structure) == 1 else "holds"
+            raise TypeMismatch(
+                f"`{name}` {verb} {brief(token[1].value)}: an object has no tangent",
+                span,
+                hint="pass what it holds as arguments, in a dict or a dataclass; or None as the tangent",
+            )
         if token != tree.LEAF and item is not None and item is not token[1].value:
             what = f"`{name}` {'is' if len(structure) == 1 else 'holds'} the variable `{token[1].value.name}`"
             raise TypeMismatch(

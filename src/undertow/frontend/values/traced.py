@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch
+from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch, with_article
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
@@ -473,7 +473,7 @@ class IndexedArray(np.ndarray[Any, Any]):
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     """The error of a value that no operator takes."""
     name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
-    shown = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    shown = with_article(name)
     if isinstance(value, (str, complex)) and len(repr(value)) < 40:
         shown = f"{value!r}, {shown},"
     elif value is None:
@@ -492,10 +492,9 @@ def refuse_subclass(array: Any) -> None:
     kind = type(array)
     is_own = kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ or kind.__mul__ is not np.ndarray.__mul__
     if is_own or isinstance(array, np.ma.MaskedArray):
-        name = kind.__name__
         filled = "x.filled(0), and the mask x.mask" if isinstance(array, np.ma.MaskedArray) else "np.asarray(x)"
         raise TypeMismatch(
-            f"{'an' if name[0] in 'aeiou' else 'a'} {name} computes in its own way, which graphs do not know",
+            f"{with_article(kind.__name__)} computes in its own way, which graphs do not know",
             hint=f"pass a plain array: {filled}",
         )
 

@@ -21,13 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import brief
+from undertow.errors import brief, with_article
+from undertow.frontend.syntax.calling import is_user_class
 from undertow.ir.exact import keys_of
 
 Token = tuple[Any, ...]
 Structure = tuple[Token, ...]
 
 LEAF: Token = ("leaf",)
+_BUILTIN = (tuple, list, dict)
 
 
 class Identity:
@@ -55,23 +57,33 @@ def is_namedtuple(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
 
 
+def items_of(value: tuple[Any, ...] | list[Any] | dict[Any, Any]) -> list[Any]:
+    """The items of a container as it stores them, whatever methods a subclass has: the values of a dict."""
+    if isinstance(value, tuple):
+        return list(tuple.__iter__(value))
+    return list(list.__iter__(value)) if isinstance(value, list) else list(dict.values(value))
+
+
 def children(value: object) -> tuple[Token, list[Any]] | None:
     """The token of a container and its contents, or None if the value is not a container."""
-    if isinstance(value, tuple):
+    kind = type(value)
+    if isinstance(value, (tuple, list, dict)):
+        contents = items_of(value)
         if is_namedtuple(value):
-            return ("namedtuple", len(value), type(value)), list(value)
-        return ("tuple", len(value)), list(value)
-    if isinstance(value, list):
-        return ("list", len(value)), value
-    if isinstance(value, dict):
-        return ("dict", len(value), keys_of(value)), list(value.values())
-    if hasattr(type(value), "__undertow_parts__"):
+            return ("namedtuple", len(contents), kind), contents
+        keys = keys_of(dict.keys(value)) if isinstance(value, dict) else None
+        if kind not in _BUILTIN and is_user_class(kind):
+            return ("subclass", len(contents), kind, keys), contents
+        if keys is not None:
+            return ("dict", len(contents), keys), contents
+        return ("tuple" if isinstance(value, tuple) else "list", len(contents)), contents
+    if hasattr(kind, "__undertow_parts__"):
         parts: tuple[Token, list[Any]] = value.__undertow_parts__()  # type: ignore[attr-defined]
         return parts
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "__undertow_static__"):
-        names = tuple(f.name for f in dataclasses.fields(value))
-        return ("dataclass", len(names), type(value), names), [getattr(value, name) for name in names]
-    if type(value) is SimpleNamespace:
+    if dataclasses.is_dataclass(kind) and not hasattr(kind, "__undertow_static__"):
+        names = tuple(f.name for f in dataclasses.fields(kind))
+        return ("dataclass", len(names), kind, names), [getattr(value, name) for name in names]
+    if kind is SimpleNamespace:
         return ("namespace", len(vars(value)), tuple(vars(value))), list(vars(value).values())
     return None
 
@@ -170,6 +182,8 @@ def build(token: Token, contents: list[Any]) -> Any:
         return token[2](*contents)
     if kind == "dict":
         return dict(zip(token[2], contents, strict=True))
+    if kind == "subclass":
+        return _instance(token[2], token[3], contents)
     if kind == "object":
         return token[2].__undertow_whole__(token[4], contents)
     if kind == "namespace":
@@ -179,6 +193,19 @@ def build(token: Token, contents: list[Any]) -> Any:
     for name, value in zip(token[3], contents, strict=True):
         object.__setattr__(instance, name, value)
     return instance
+
+
+def _instance(kind: Any, keys: Iterable[Any] | None, contents: list[Any]) -> Any:
+    """An object of a subclass of tuple, list or dict, made without its own methods."""
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, contents)
+    if keys is None:
+        made: Any = list.__new__(kind)
+        list.extend(made, contents)
+    else:
+        made = dict.__new__(kind)
+        dict.update(made, zip(keys, contents, strict=True))
+    return made
 
 
 def along(
@@ -232,8 +259,8 @@ def paths(value: object, name: str, is_leaf: Any = None) -> list[str]:
             names.append(path)
         elif (inner := children(item)) is not None:
             token, contents = inner
-            keys = {"dict": 2, "namespace": 2, "dataclass": 3, "object": 3}.get(token[0])
-            labels = range(len(contents)) if keys is None else token[keys]
+            at = {"dict": 2, "namespace": 2, "dataclass": 3, "object": 3, "subclass": 3}.get(token[0])
+            labels = range(len(contents)) if at is None or token[at] is None else token[at]
             stack.extend(reversed([(f"{path}.{k}", v) for k, v in zip(labels, contents, strict=True)]))
     return names
 
@@ -263,6 +290,9 @@ def _show_container(token: Token, texts: list[str]) -> str:
         return f"[{', '.join(texts)}]"
     if kind == "dict":
         return "{" + ", ".join(f"{brief(key)}: {text}" for key, text in zip(token[2], texts, strict=True)) + "}"
+    if kind == "subclass":
+        plain: Token = ("list", token[1]) if token[3] is None else ("dict", token[1], token[3])
+        return f"{token[2].__name__}({_show_container(plain, texts)})"
     name = "SimpleNamespace" if kind == "namespace" else token[2].__name__
     names = token[2]._fields if kind == "namedtuple" else token[2] if kind == "namespace" else token[3]
     return f"{name}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
@@ -277,5 +307,4 @@ def _show_static(value: object) -> str:
         return f"the class {value.__name__}"
     if callable(value):
         return "a function"
-    name = type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return with_article(type(value).__name__)
