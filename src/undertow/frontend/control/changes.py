@@ -62,7 +62,9 @@ class Changes:
         builder = self._ctx.open_builder
         hint = f"make a new array: `{written}`"
         if array.builder.kind == "main":
-            return CaptureError(f"`{called}` is an array from outside this function: a graph cannot change it", None, hint)
+            return CaptureError(
+                f"`{called}` is an array from outside this function: a graph cannot change it", None, hint
+            )
         if builder.kind == "loop" and builder.carrier is not None:
             return StartOver(builder.carrier, arrays=(*builder.carrier.arrays, array))
         self._ctx.session.change_outside(array)
@@ -87,8 +89,19 @@ class Changes:
         for key in dict.fromkeys([*then, *other]):
             first = self._first[key]
             array, a, b = first[0], then.get(key, first)[1:], other.get(key, first)[1:]
-            if a == b:
+            home = _side_of(builder, first[1], first[2], regions)
+            if home is not None:  # made there: nobody else can have changed it
+                array.builder, array.port = (a, b)[home]
+            elif a == b:
                 array.builder, array.port = a
             elif view_behind(array) is None and array.builder is builder:
                 differ = by_condition("an array", span)
                 self.put(array, merge(Traced(*a), Traced(*b), regions, self._ctx, "", span, differ))
+
+
+def _side_of(builder: Builder, made_by: Builder, port: Port, regions: tuple[int, int]) -> int | None:
+    """The side of a branch that has made a value; None if it was there before."""
+    at: int | None = builder.nodes[port.node].region if made_by is builder else None
+    while at is not None and at not in regions:
+        at = builder.regions[at].parent
+    return None if at is None else regions.index(at)

@@ -49,6 +49,7 @@ from undertow.frontend.syntax.calling import (
 )
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
+from undertow.frontend.values.assignment import shaped_view
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
@@ -311,6 +312,10 @@ class Interpreter(Containers):
             return result
         are_views = gives_views(function, arrays, kwargs)
         if isinstance(result, Traced):
+            if are_views and len(arrays) == 1 and isinstance(arrays[0], Traced):
+                array = arrays[0]
+                read = functools.partial(_again, function, args, kwargs, array)
+                return shaped_view(result, array, getattr(function, "__name__", ""), read)
             return _as_view(result, arrays) if are_views else _as_array(result, arrays)
         if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
             for part in result:
@@ -433,6 +438,13 @@ class CalledBack:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.interp.call_site = None
         return drive(self.interp.call(self.function, args, kwargs))
+
+
+def _again(function: Any, args: Sequence[Any], kwargs: dict[str, Any], before: Traced, array: Traced) -> Any:
+    """The same call for another array."""
+    if getattr(function, "__self__", None) is before:
+        return getattr(array, function.__name__)(*args, **kwargs)
+    return function(*(array if value is before else value for value in args), **kwargs)
 
 
 def _as_view(value: Any, arrays: list[Any]) -> Any:

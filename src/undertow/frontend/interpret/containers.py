@@ -21,7 +21,7 @@ from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
-from undertow.frontend.values.assignment import replaced
+from undertow.frontend.values.assignment import At, replaced
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Context, Traced, has_traced, is_basic, read, roots_of
@@ -101,7 +101,7 @@ class Containers(Expressions):
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
-        if isinstance(value, Traced) or not has_traced(key):
+        if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
                 self.owned.change(value, "")  # it adds the key
                 return self.owned.own(value[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from undertow.frontend.values.indexing import (
     read_elements,
 )
 from undertow.frontend.values.operands import as_operand, dims, static_int, type_of
-from undertow.frontend.values.traced import FUNCTIONS, Traced, emit, is_basic
+from undertow.frontend.values.traced import FUNCTIONS, Traced, emit, is_basic, roots_of
 from undertow.frontend.values.views import View, make_view
 from undertow.types import bool_, said
 
@@ -37,7 +38,9 @@ def replaced(x: Any, key: Any, value: Any) -> Any:
     masks = [part for part in (key if isinstance(key, tuple) else (key,)) if _is_mask(part)]
     if masks:
         if key is not masks[0]:
-            raise TypeMismatch("a mask must be the whole key of an assignment", hint="index first, then assign: y[mask]")
+            raise TypeMismatch(
+                "a mask must be the whole key of an assignment", hint="index first, then assign: y[mask]"
+            )
         return _masked(array, masks[0], fresh)
     items = items_of(key, type_of(array).rank, str(type_of(array)))
     return _write_back(array, items, fresh)
@@ -130,4 +133,68 @@ def getitem_or_view(x: Any, key: Any) -> Any:
     return make_view(item, View(x, lambda array: getitem(array, key), lambda array, part: replaced(array, key, part)))
 
 
+_MOVES_AXES = frozenset(("matrix_transpose", "moveaxis", "permute_dims", "rollaxis", "swapaxes", "transpose"))
+_RESHAPES = frozenset(("expand_dims", "ravel", "reshape", "squeeze"))
+
+
+def shaped_view(value: Traced, array: Traced, name: str, read: Callable[[Any], Any]) -> Any:
+    """What the function `name` has made of an array, as a view: the same elements in another shape.
+
+    Of other views, such as a diagonal, only the array behind them is known: they cannot be written back.
+    """
+    if name in _RESHAPES:
+        return make_view(value, View(array, read, lambda whole, part: functions.reshape(part, dims(whole))))
+    if name in _MOVES_AXES:
+        lengths = range(array.type.rank)  # different ones, by which axes are known
+        back = tuple(int(axis) for axis in np.argsort(read(np.empty([n + 1 for n in lengths])).shape))
+        return make_view(value, View(array, read, lambda _, part: functions.permute_dims(part, back)))
+    if value is not array and value.type.rank:
+        value.base = roots_of(array)
+    return value
+
+
+class At:
+    """`x.at[key]`, whose methods give a copy of x that differs at that key, as in JAX."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Place:
+        return Place(self._array, key)
+
+
+class Place:
+    """A part of an array, to be replaced in a copy."""
+
+    __undertow_capture__ = True  # its methods write nodes
+
+    def __init__(self, array: Any, key: Any) -> None:
+        self._array, self._key = array, key
+
+    def get(self) -> Any:
+        return getitem(self._array, self._key)
+
+    def set(self, value: Any) -> Any:
+        return replaced(self._array, self._key, value)
+
+    def add(self, value: Any) -> Any:
+        """Unlike `x[i] += v`, an index that occurs twice counts twice."""
+        rows = items_of(self._key, type_of(self._array).rank, str(type_of(self._array)))
+        if len(rows) and rows[0].kind == "take" and all(i.kind == "slice" and i.value == slice(None) for i in rows[1:]):
+            return functions.scatter_add(self._array, rows[0].value, value)
+        return self.set(functions.add(self.get(), value))
+
+    def multiply(self, value: Any) -> Any:
+        return self.set(functions.multiply(self.get(), value))
+
+    mul = multiply
+
+    def max(self, value: Any) -> Any:
+        return self.set(functions.maximum(self.get(), value))
+
+    def min(self, value: Any) -> Any:
+        return self.set(functions.minimum(self.get(), value))
+
+
+FUNCTIONS["at"] = At
 FUNCTIONS["__getitem__"] = getitem_or_view

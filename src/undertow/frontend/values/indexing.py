@@ -14,8 +14,10 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
-from undertow.frontend.values.operands import as_operand, is_static_int, static_int, type_of
-from undertow.frontend.values.traced import Traced, emit
+from undertow.frontend.functions.creation import arange
+from undertow.frontend.functions.debug import assert_
+from undertow.frontend.values.operands import as_operand, dims, is_static_int, static_int, type_of
+from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +134,32 @@ def read_elements(value: Any, items: list[Item]) -> tuple[Any, list[Item]]:
         axis += item.kind != "new"
     if axes:
         (value,) = emit("index", [value, *indices], axes=tuple(axes))
-    return value, [item for item in items if item.kind != "index"]
+    rest = [item for item in items if item.kind != "index"]
+    lengths = iter(dims(value)) if any(_has_traced_step(item) for item in rest) else None
+    if lengths is not None:
+        sizes = {n: next(lengths) for n, item in enumerate(rest) if item.kind != "new"}
+        rest = [_places(item.value, sizes[n]) if _has_traced_step(item) else item for n, item in enumerate(rest)]
+    return value, rest
+
+
+def _has_traced_step(item: Item) -> bool:
+    return item.kind == "slice" and isinstance(item.value.step, Traced)
+
+
+def _places(part: slice, length: Any) -> Item:
+    """The elements of a slice whose step is known only at run time, and must be positive."""
+    assert_(FUNCTIONS["greater"](part.step, 0), "the step of this slice must be positive, it is known only at run time")
+
+    def bound(at: Any, default: Any) -> Any:
+        if at is None:
+            return default
+        from_front = FUNCTIONS["where"](FUNCTIONS["less"](at, 0), FUNCTIONS["add"](at, length), at)
+        return FUNCTIONS["minimum"](FUNCTIONS["maximum"](from_front, 0), length)
+
+    return Item("take", arange(bound(part.start, 0), bound(part.stop, length), part.step))
 
 
 def is_static_slice(part: slice) -> bool:
-    if isinstance(part.step, Traced):
-        raise TypeMismatch("the step of a slice must be known at capture time", hint="use ut.arange and ut.take")
     return not isinstance(part.start, Traced) and not isinstance(part.stop, Traced)
 
 
@@ -158,4 +180,3 @@ def bounds_of(items: list[Item]) -> dict[str, tuple[int | None, ...]]:
         for cut in cuts
     ]
     return {name: tuple(cut[k] for cut in bounds) for k, name in enumerate(("starts", "stops", "steps"))}
-

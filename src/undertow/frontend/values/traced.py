@@ -130,6 +130,11 @@ class Traced:
     def T(self) -> Any:
         return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
 
+    @property
+    def at(self) -> Any:
+        """`x.at[i].set(v)`, as in JAX: a new array."""
+        return FUNCTIONS["at"](self)
+
     def __undertow_repr__(self) -> str:
         """For our own messages."""
         return f"<traced {self.type}>"
