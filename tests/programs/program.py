@@ -8,6 +8,7 @@ printed and how many calls are made.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import importlib.util
@@ -74,7 +75,7 @@ class Program:
         Plain.calls = 0
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
             try:
-                value = called(*self.cases[case])
+                value = called(*copy.deepcopy(self.cases[case]))  # it may change them
             except (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError) as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)

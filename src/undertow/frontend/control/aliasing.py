@@ -99,7 +99,7 @@ class Aliases:
         return [name for name, _ in itertools.islice(self._held(arrays), most)]
 
     def _held(self, arrays: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        """The places that hold one of these arrays, or a view of one, and what they hold; a Joined holds either of two."""
+        """The places that hold one of these arrays, or a view of one, and what they hold."""
         wanted = _ids(arrays)
         seen: set[int] = set()
         stack: list[tuple[str, Any]] = []
@@ -168,7 +168,7 @@ class Aliases:
                 place = name if " " in name else f"`{name}`"
                 raise CaptureError(
                     f"`{called}` changes in place, and {place} may hold the same array: that is known only at run time",
-                    hint=f"make a copy first: `{written}`",
+                    hint=f"make a new array: `{written}`",
                 )
         # A parameter of a function is a further result of it, and a loop carries arrays from outside.
         carrier = array.builder.carrier

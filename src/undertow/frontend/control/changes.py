@@ -65,9 +65,13 @@ class Changes:
             return CaptureError(
                 f"`{called}` is an array from outside this function: a graph cannot change it", None, hint
             )
+        inside = [builder]  # the graphs of this function, from here outwards
+        while inside[-1].parent is not None:
+            inside.append(inside[-1].parent)
+        if array.builder not in inside and all(around.kind != "map" for around in inside):
+            self._ctx.session.change_outside(array, inside[-1])
         if builder.kind == "loop" and builder.carrier is not None:
             return StartOver(builder.carrier, arrays=(*builder.carrier.arrays, array))
-        self._ctx.session.change_outside(array)
         where = "the function that ut.map calls" if builder.kind == "map" else "this loop"
         return CaptureError(f"`{called}` is an array made outside of {where}, which cannot change it", hint=hint)
 

@@ -197,7 +197,7 @@ class Specialization:
     name: str
     types: tuple[Type, ...]
     arguments: Arguments
-    # "effect", "key", (builder, port) or Changed of an enclosing graph, or "order": an effect whose graph takes no order token
+    # "effect", "key", (builder, port) or Changed of an enclosing graph, or "order": an effect without an order token
     hidden: dict[Any, None] = field(default_factory=dict)
     results: Annotation | None = None
     graph: FunctionGraph | None = None

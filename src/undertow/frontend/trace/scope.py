@@ -151,8 +151,8 @@ class Scope:
     def let_change(self, place: Any) -> None:
         raise StartOver(self.main, changing=self.main.changing | {place})
 
-    def change_outside(self, array: Traced) -> None:
-        function = self._open.get(self.ctx.open_builder)
+    def change_outside(self, array: Traced, builder: Builder) -> None:
+        function = self._open.get(builder)
         if function is not None:
             raise StartOver(function, hidden={**function.hidden, Changed(array): None})
 

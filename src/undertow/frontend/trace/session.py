@@ -43,8 +43,8 @@ class Session(Protocol):
     def let_change(self, place: Any) -> None:
         """Start over: the array that this place makes changes in place."""
 
-    def change_outside(self, array: Traced) -> None:
-        """A function changes an array of an enclosing one: start over, with the array as a hidden parameter."""
+    def change_outside(self, array: Traced, builder: Builder) -> None:
+        """The function that this builder writes changes an array of an enclosing one: start over, with the array as a hidden parameter."""
 
     def fresh_name(self, name: str) -> str:
         """A unique name for a graph."""

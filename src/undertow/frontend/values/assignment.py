@@ -1,4 +1,4 @@
-"""`x[key] = value` as in NumPy, where the key may hold traced values: a new array, and views that can be written back."""
+"""`x[key] = value` as in NumPy, where the key may hold traced values; views that can be written back."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _masked(array: Any, mask: Any, fresh: Any) -> Any:
         raise TypeMismatch(f"{said(type_of(chosen))} cannot be a mask of {said(whole)}", hint="it has too many axes")
     if type_of(fresh).rank > inside:
         raise TypeMismatch(
-            f"{said(type_of(fresh))} cannot be assigned where a mask is true: how many there are is known only at run time",
+            f"{said(type_of(fresh))} cannot be assigned by a mask: how many places it has is known only at run time",
             hint="assign a single value, or choose from an array of the same shape: x = ut.where(mask, y, x)",
         )
     if inside:
