@@ -166,7 +166,9 @@ class CaptureSession(Scope):
     def _change_arguments(self, callee: Specialization, arguments: Arguments, results: list[Traced]) -> None:
         """Let arrays that a call has changed in place, arguments or those of enclosing functions, hold the results."""
         name, changes = callee.definition.short_name, self.interpreter.changes
-        if self.ctx.open_builder.kind == "main":  # the outermost call has a copy
+        builder = self.ctx.open_builder
+        caller = builder if builder.parent is None else builder.parent
+        if caller.kind == "main":  # the outermost call, or each lane of a map of such calls, has a copy
             if callee.unreturned:
                 called = callee.arguments.names[callee.unreturned[0]]
                 raise CaptureError(
