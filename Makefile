@@ -31,7 +31,7 @@ help:
 	@echo 'make test-torch what compares with PyTorch, which it installs'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
-	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: depth.py beside these'
+	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: those that compare with these'
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
@@ -90,9 +90,13 @@ bench: $(STAMP)
 	done
 
 # With a framework to compare with. These are large: only who asks for one gets it.
+bench-torch: COMPARED := depth
+bench-jax: COMPARED := call plan depth
 bench-torch bench-jax: $(STAMP)
 	@$(call ADD,$@)
-	@$(BIN)/python benchmarks/depth.py
+	@set -e; for name in $(COMPARED); do \
+	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py $(ARGS); \
+	done
 
 # The long ones. ARGS="--quick" makes them short, SST=FOLDER has them read the treebank instead of made-up trees.
 SST ?=

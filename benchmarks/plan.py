@@ -151,7 +151,7 @@ def first_calls(repeat: int) -> dict[str, dict[str, float]]:
     for round_ in range(repeat):
         for name, decorate in decorators().items():
             if name == "jax" and round_:
-                continue  # it takes minutes
+                continue  # it takes many times as long as ours
             loop, many = decorate(_with_numpy(unrolled, np)), decorate(_with_numpy(softmax, np))
             took = {
                 f"a loop of {STEPS:,} steps": taken(partial(loop, 1.0)),

@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Any
 
 import undertow
-from undertow.api.function import GraphView
 from undertow.api.options import Settings
+from undertow.api.program import GraphView
 from undertow.engines.contract import Options, Stats
 from undertow.frontend.functions import plain
 from undertow.ops import FAMILIES

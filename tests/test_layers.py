@@ -181,7 +181,7 @@ def test_the_way_of_a_program() -> None:
         ("api/function.py", "import igraph", "only viz may import igraph"),
         ("train/loop.py", "from undertow.data import trees", ""),
         ("models/rnn.py", "from undertow.compat import v1", "models must not import compat"),
-        ("compat/v1/session.py", "from undertow.api.function import Program", ""),
+        ("compat/v1/session.py", "from undertow.api.program import Program", ""),
         ("compat/v1/session.py", "from undertow.compat.v1.graph import Graph", ""),
         ("compat/v1/session.py", "from undertow.ir.graph import Port", ""),
         ("subgraph.py", "from undertow.compat import v1", "subgraph must not import compat"),

@@ -206,7 +206,20 @@ def generators(n: ut.i64) -> ut.i64:
     return total + first + next(items) + 2 * next(items)
 
 
+@ut.function
+def arrays_like_others(x: ut.f64[3], n: ut.i64):
+    """Arrays that are made from a traced one are new, and may change."""
+    total, twos = np.zeros_like(x), np.full_like(x, 2.0)
+    twos *= x
+    for k in range(n):
+        total += x * k
+    ones = ut.ones(3)
+    ones -= x
+    return total, twos, ones
+
+
 PROGRAMS = [
+    program(arrays_like_others, (np.array([1.0, 2.0, 4.0]), 3), tags="arrays loop"),
     program(operators, (1,), (5,), tags="containers"),
     program(generators, (1,), (5,), tags="branch"),
     program(changed_lists, (1,), (5,), tags="containers"),

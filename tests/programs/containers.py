@@ -168,7 +168,32 @@ def to_the_origin(x: ut.i64, y: ut.i64) -> ut.i64:
     return 1 + to_the_origin(*((x - 1, y) if (x, 0) > (0, y) else (x, y - 1)))
 
 
+class Cons(NamedTuple):
+    head: ut.f64
+    tail: object
+
+
+CHAIN = Cons(1.0, Cons(2.0, Cons(3.0, None)))
+
+
+@ut.function
+def item_of_chain(chain, n: ut.i64) -> ut.f64:
+    """The graph has a function for the end of the chain, too, which raises on every path and is not reached."""
+    if n == 0:
+        return chain.head
+    return item_of_chain(chain.tail, n - 1)
+
+
+@ut.function
+def item_of_pairs(pairs, x: ut.f64) -> ut.f64:
+    first = pairs[0]
+    return item_of_pairs(pairs[1], x - 1.0) if x > first else first
+
+
 PROGRAMS = [
+    program(item_of_chain, (CHAIN, 0), (CHAIN, 2), tags="containers recursive"),
+    program(item_of_chain, (CHAIN, 5), tags="containers recursive fault", name="item_behind_a_chain"),
+    program(item_of_pairs, ((1.0, (2.0, (3.0, None))), 2.5), tags="containers recursive"),
     program(compared, (2, 0.5), (2, 1.5), (1, 0.5), (3, 0.0), (1, 1.5), (2, np.nan), tags="containers"),
     program(to_the_origin, (0, 0), (3, 4), tags="containers recursive"),
     program(bisect, (Box(0.0, 2.0), 0), (Box(0.0, 2.0), 20), tags="containers recursive"),

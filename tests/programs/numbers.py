@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from tests.programs.program import program
 
 import undertow as ut
@@ -165,7 +166,14 @@ def _wrapped(n: int, x: int) -> int:
     return x - (1 << 32) if x >> 31 else x
 
 
+@ut.function
+def sums_of_python(x: ut.i32[None], p: ut.bool[None]):
+    """Python adds the items to an int: an i32 stays one. NumPy's sum is an i64."""
+    return sum(x), sum(x, 1), sum(x, 0.5), x.sum(), sum(p), sum(x * 2)
+
+
 PROGRAMS = [
+    program(sums_of_python, (np.array([2, 3, -7], np.int32), np.array([True, True])), tags="arrays"),
     program(factorial, (0,), (1,), (10,), (20,)),
     program(fibonacci, (0,), (1,), (5,), (10,)),
     program(ackermann, (0, 0), (1, 2), (2, 2), (2, 3)),

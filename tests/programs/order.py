@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
+import math
 
 import numpy as np
 from tests.programs.program import program
@@ -128,6 +131,71 @@ def special_methods(n: ut.i64) -> tuple[bool, bool, list, ut.i64, list]:
     return bool(sized), any([sized, Sized(0)]), sized.asked, both, Sized(1) < sized < Sized(n + 1)
 
 
+class Kept:
+    def __init__(self, size):
+        self.size = size
+
+    @functools.cached_property
+    def twice(self):
+        print("computed")
+        return self.size * 2
+
+    def __call__(self, by):
+        return self.size + by
+
+    def __delattr__(self, name):
+        print("del", name)
+        object.__delattr__(self, name)
+
+
+class Below(Kept):
+    """It inherits what it is called with."""
+
+
+class Clipped:
+    """A descriptor that checks what it is given."""
+
+    def __get__(self, owner, kind=None):
+        return owner.held
+
+    def __set__(self, owner, value):
+        if value < 0:
+            print("clipped", value)
+        owner.held = max(value, 0)
+
+
+@dataclasses.dataclass
+class Doubling:
+    x: float
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value * 2)
+
+
+class WithClipped:
+    limit = Clipped()
+
+
+@ut.function
+def objects(n: ut.i64) -> tuple[ut.i64, ut.i64, ut.f64, ut.i64, bool]:
+    """A cached property is computed once; `__call__` may be inherited; descriptors and `__setattr__` are captured."""
+    kept = Below(n)
+    first = kept.twice
+    kept.size = 100
+    second = kept.twice + kept(1)
+    del kept.size
+    held = WithClipped()
+    held.limit = n
+    return first, second, Doubling(n * 0.5).x, held.limit, hasattr(kept, "size")
+
+
+@ut.function
+def wide_floats(x: ut.f32[2], k: ut.i32[2]) -> tuple[ut.f64, ut.f64, ut.f32, ut.f32[2], ut.i64, ut.i32[2]]:
+    """`math`, float() and x.item() give Python's floats: of 53 bits, and an f32 beside one."""
+    narrow = float(x[0]) + x[1]
+    return math.exp(x[0]), x[0].item() + 1e-9, narrow, math.sqrt(x[1]) * x, k[0].item() * 2**33, k[1].item() * k
+
+
 @ut.function
 def copies(n: ut.i64, x: ut.f64[2]) -> tuple[list, list, ut.f64[2], ut.f64[2]]:
     """Copies are of their own."""
@@ -154,5 +222,7 @@ PROGRAMS = [
     ),
     program(rows_of_lists, (0, 1), (1, 0), (-1, -2), tags="containers arrays"),
     program(special_methods, (0,), (3,), tags="effects containers"),
+    program(objects, (3,), (-2,), tags="effects containers branch"),
+    program(wide_floats, (np.array([0.1, 0.3], np.float32), np.array([3, -4], np.int32)), tags="arrays"),
     program(copies, (3, np.array([1.0, 2.0])), tags="containers arrays"),
 ]

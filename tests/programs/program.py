@@ -76,7 +76,7 @@ class Program:
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
             try:
                 value = called(*copy.deepcopy(self.cases[case]))  # it may change them
-            except (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError) as fault:
+            except (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError) as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)
 

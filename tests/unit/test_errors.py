@@ -164,11 +164,23 @@ def _checked(x: ut.f64, key: str) -> ut.f64:
     if key == "own":
         raise _Own("own")
     assert key != "no", "not no"
+    if key == "name":
+        return nothing(x)  # type: ignore[name-defined,no-any-return]  # noqa: F821
+    if key == "attribute":
+        return key.nothing  # type: ignore[attr-defined,no-any-return]
     return x * {"a": 2.0}[key]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind"), [(("b",), KeyError), (("own",), _Own), (("no",), AssertionError), ((), TypeError)]
+    ("arguments", "kind"),
+    [
+        (("b",), KeyError),
+        (("own",), _Own),
+        (("no",), AssertionError),
+        ((), TypeError),
+        (("name",), NameError),
+        (("attribute",), AttributeError),
+    ],
 )
 def test_what_python_raises_during_capture_is_caught_as_in_python(arguments: tuple[str], kind: type[Exception]) -> None:
     with pytest.raises(kind) as caught:

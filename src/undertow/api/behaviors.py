@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.api.function import Function, Program, apart, begin
+from undertow.api.function import Function
 from undertow.api.options import settings
+from undertow.api.program import Program, apart, begin
 from undertow.engines.contract import Result
 from undertow.engines.reference import Reference
 from undertow.engines.reference.behaviors import Outcome, explore

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from undertow.api.function import Function, apart
+from undertow.api.function import Function
 from undertow.api.grad import grad
 from undertow.api.options import settings
+from undertow.api.program import apart
 from undertow.errors import UndertowError
 from undertow.frontend.interpret.calls import SPECIAL
 from undertow.frontend.interpret.drive import drive

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from undertow.api import archive
-from undertow.api.function import Function, GraphView, Program, Programs
+from undertow.api.function import Function
 from undertow.api.manifest import Decoder, Json, check_leaves, entry, want
+from undertow.api.program import GraphView, Program, Programs
 from undertow.api.save import FORMAT, version
 from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.syntax.annotations import Annotation

@@ -181,15 +181,16 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
     schedule_seed   of the random scheduler
     """
-    settings().with_(**changes)  # refuses wrong ones here, on the user's line
-    return _changed_inside(changes)
+    around = settings()
+    return _changed_inside(changes, around, around.with_(**changes))  # refuses wrong ones here, on the user's line
 
 
 @contextlib.contextmanager
-def _changed_inside(changes: dict[str, Any]) -> Iterator[None]:
+def _changed_inside(changes: dict[str, Any], around: Settings, chosen: Settings) -> Iterator[None]:
     before, stream = _SETTINGS.get(), STREAM.get()
     try:
-        use(settings().with_(**changes))  # inside the `try`: Ctrl-C may come right after it
+        now = settings()  # other ones than before, perhaps: a context can be entered later than it was made
+        use(chosen if now is around else now.with_(**changes))  # inside the `try`: Ctrl-C may come right after it
         yield
     finally:
         _SETTINGS.set(before)

@@ -13,7 +13,7 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.creation import full_like
-from undertow.frontend.trace.places import is_users_object
+from undertow.frontend.trace.by_class import is_users_object
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, convert, type_of
 from undertow.frontend.values.rows import IndexedRows

@@ -16,9 +16,9 @@ import numpy as np
 from undertow.engines.native import DTYPE_NUMBERS
 from undertow.engines.waves.direct import Direct, Quick
 from undertow.engines.waves.direct import direct as direct_plan
+from undertow.frontend.trace.by_class import is_read_by_attributes
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.trace.library import Captured
-from undertow.frontend.trace.places import is_read_by_attributes
 from undertow.frontend.values import tree
 from undertow.types import dtype_of
 

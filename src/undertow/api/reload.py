@@ -11,7 +11,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from undertow.api.function import Function, Programs
+    from undertow.api.function import Function
+    from undertow.api.program import Programs
 
 _AUTORELOAD = "IPython.extensions.autoreload"
 

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from undertow.api import archive
-from undertow.api.function import Function, Program
+from undertow.api.function import Function
 from undertow.api.manifest import Encoder, Json
+from undertow.api.program import Program
 from undertow.errors import GraphError, SaveError
+from undertow.frontend.trace.by_class import by_class, is_guarded_by_class, static_objects
 from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
-from undertow.frontend.trace.places import by_class, is_guarded_by_class, static_objects
 from undertow.frontend.values import tree
 from undertow.ir import text
 from undertow.ir.graph import EMPTY, Array, Const, Library, Port

@@ -22,8 +22,8 @@ import numpy as np
 import typer
 
 import undertow as ut
-from undertow.api.function import GraphView
 from undertow.api.options import ENGINES, settings
+from undertow.api.program import GraphView
 from undertow.cli.console import check_options, make_console, table, telling_errors
 from undertow.engines.contract import rows_of
 from undertow.errors import UndertowError

@@ -41,6 +41,9 @@ class Known:
     test: Callable[[Array], bool]
     kinds: tuple[str, ...] = ()
 
+    def is_true_of(self, value: Array) -> bool:
+        return value.size <= LARGEST and self.test(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -166,10 +169,8 @@ class Match:
             return pattern == operand
         if pattern.kinds and self.type(operand).dtype.kind not in pattern.kinds:
             return False
-        if isinstance(pattern, Known):
-            small = isinstance(operand, Const) and operand.value.size <= LARGEST
-            if not (small and isinstance(operand, Const) and pattern.test(operand.value)):
-                return False
+        if isinstance(pattern, Known) and not (isinstance(operand, Const) and pattern.is_true_of(operand.value)):
+            return False
         return is_same(self.operands.setdefault(pattern.name, operand), operand)
 
     def _fits_node(self, pattern: Form, port: Port) -> bool:
@@ -188,7 +189,7 @@ class Match:
             return True
         if len(pattern.inputs) != len(node.inputs):
             return False
-        before = dict(self.operands)
+        before = self.operands.copy()
         if all(map(self.fits, pattern.inputs, node.inputs)):
             return True
         self.operands = before

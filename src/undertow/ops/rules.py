@@ -56,13 +56,14 @@ def check_kind(name: str, type: Type, kinds: Kinds) -> None:
 
 def check_dtypes(name: str, types: Sequence[Type], kinds: Kinds) -> DType:
     """Operands must have one dtype, of one of these kinds; which it is."""
+    first = types[0].dtype
     for type in types:
         check_kind(name, type, kinds)
-        if type.dtype != types[0].dtype:
+        if type.dtype is not first and type.dtype != first:
             raise TypeMismatch(
                 f"{name} of {types[0]} and {type}: the dtypes differ", hint="convert one of them with ut.astype"
             )
-    return types[0].dtype
+    return first
 
 
 def check_axis(name: str, axis: int, type: Type) -> None:

@@ -307,7 +307,8 @@ class _Flattener:
 
     def stand_in(self, body: _Body, number: int, static: _StaticNode) -> _StaticNode:
         """Let a static node give the values of a library node."""
-        body.ports.update({Port(number, index): (static, index) for index in range(len(static.types))})
+        for index in range(len(static.types)):
+            body.ports[Port(number, index)] = static, index
         return static
 
     def wire(self, body: _Body) -> None:
@@ -391,6 +392,8 @@ class _Flattener:
 
     def controls(self, body: _Body, node: Node) -> list[_Wire]:
         """The control edges of a node. An invariant that became a constant is present when its body's pivot is."""
+        if not node.controls:
+            return []
         wires: list[_Wire] = []
         for port in node.controls:
             source = body.ports[port]
@@ -566,8 +569,8 @@ class _Flattener:
 
     def freeze(self, static: _StaticNode) -> Node:
         body = static.body
-        inputs = tuple(s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in static.inputs)
-        controls = tuple(Port(other.number, index) for other, index in static.controls)
+        inputs = tuple([s if isinstance(s, Const) else Port(s[0].number, s[1]) for s in static.inputs])
+        controls = tuple([Port(other.number, index) for other, index in static.controls])
         name, region = self.names.fresh(f"{body.name}/{static.name}"), body.places[static.region]
         return Node(static.op, inputs, static.types, name, region, static.attrs, controls, static.span)
 

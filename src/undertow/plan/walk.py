@@ -112,6 +112,8 @@ def writes(item: Item) -> tuple[int, ...]:
 
 def enters(item: Item) -> tuple[Place, ...]:
     """The inner regions that an item enters, and which program of each; none for a call, which enters another body."""
+    if isinstance(item, data.Op):
+        return ()  # most items
     if isinstance(item, data.Branch):
         return tuple([(side, item.visit) for side in item.regions])
     if isinstance(item, data.Loop):
@@ -137,6 +139,8 @@ def transfers_of(item: Item) -> Iterator[tuple[int, data.Transfer]]:
 
 def inner_reads(plan: Plan, item: Item) -> Iterator[tuple[int, Operand]]:
     """The values that an item reads in other regions: those that it entered, after they end, and main."""
+    if isinstance(item, data.Op):
+        return  # most items
     if isinstance(item, data.Branch):
         for merge in item.merges:
             yield item.regions[0], merge.sides[0]

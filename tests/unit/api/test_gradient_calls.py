@@ -8,6 +8,7 @@ import gc
 import io
 import weakref
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -683,3 +684,33 @@ def test_options_apply() -> None:
     with ut.options(max_depth=5), pytest.raises(ut.RecursionLimit):
         ut.grad(power)(1.5, 10)
     assert ut.grad(power).run(2.0, 2, check_finite=True) == 4.0
+
+
+# -- functions made anew -----------------------------------------------------------------------------------------
+
+
+def test_a_function_that_a_loop_makes_anew_is_captured_once() -> None:
+    found = []
+    x = 0.0
+    for x in (1.0, 2.0, 3.0):
+        gradient = ut.grad(lambda w: w * w * x)  # noqa: B023  (as users write it)
+        assert gradient(1.0) == 2 * x
+        found.append(gradient)
+    assert len(found[0].__undertow_programs__) == 1
+    assert [g(1.0) for g in found] == [6.0, 6.0, 6.0]  # they read the same variable
+
+
+def test_functions_that_only_look_the_same_are_not_mixed_up() -> None:
+    def scaled(k: float) -> Any:
+        return ut.grad(lambda w: w * k)
+
+    found = [scaled(2.0), scaled(3.0)]
+    assert [g(1.0) for g in found] == [2.0, 3.0]
+    defaults = [ut.grad(lambda w, k=k: w * k) for k in (2.0, 3.0)]
+    assert [g(1.0) for g in defaults] == [2.0, 3.0]
+    namespaces: list[dict[str, Any]] = [{"k": 2.0}, {"k": 3.0}]
+    code = (lambda w: w * k).__code__  # type: ignore[name-defined]  # noqa: F821
+    others = [ut.grad(FunctionType(code, names)) for names in namespaces]
+    assert [g(1.0) for g in others] == [2.0, 3.0]
+    a, b = ut.grad(lambda w: w * 2.0), ut.grad(lambda w: w * 3.0)
+    assert (a(1.0), b(1.0)) == (2.0, 3.0)

@@ -139,3 +139,10 @@ def test_two_seeds_are_two_seeds() -> None:
         ut.train.Recipe(seed=2**32)
     with pytest.raises(ut.UndertowError, match="seed is -1"):
         ut.models.TreeRNN(5, 2, width=2).init(-1)
+
+
+def test_a_block_changes_the_options_that_it_is_entered_with() -> None:
+    block = ut.options(threads=1)
+    with ut.options(max_depth=7), block:
+        assert (settings().limits.max_depth, settings().limits.threads) == (7, 1)
+    assert settings().limits.max_depth != 7

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import undertow as ut
-from undertow.api import function
+from undertow.api import program as programs
 from undertow.api.options import ENGINES
 
 
@@ -22,7 +22,7 @@ def test_two_that_plan_at_once_go_on_with_the_same(monkeypatch: pytest.MonkeyPat
     program, _ = power.__undertow_program__(power.__undertow_arguments__((2.0, 3), {}))
     program.libraries.clear()
     program.graphs.clear()
-    engine, original = ENGINES["waves"], getattr(function, step)
+    engine, original = ENGINES["waves"], getattr(programs, step)
     others: list[Any] = []
 
     def graph() -> Any:
@@ -35,5 +35,5 @@ def test_two_that_plan_at_once_go_on_with_the_same(monkeypatch: pytest.MonkeyPat
             others[0] = graph()
         return original(*args)
 
-    monkeypatch.setattr(function, step, interrupted)
+    monkeypatch.setattr(programs, step, interrupted)
     assert graph() is others[0]

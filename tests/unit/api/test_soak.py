@@ -134,7 +134,7 @@ def test_runs_leave_nothing_behind(kind: str) -> None:
 
 
 def test_signatures_of_a_function_are_forgotten_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("undertow.api.function.MOST_CAPTURED", 8)
+    monkeypatch.setattr("undertow.api.program.MOST_CAPTURED", 8)
     for k in range(1, 31):
         assert square(np.full(k, 2.0)).tolist() == [4.0] * k
     assert len(square.__undertow_programs__) <= 8

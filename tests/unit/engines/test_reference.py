@@ -28,8 +28,10 @@ from tests.support.hand_programs import (
 from tests.support.ir_texts import THREE_PHASES
 from tests.support.validity import parse_library, read
 
+import undertow as ut
 from undertow.engines.contract import SCHEDULERS, Options
 from undertow.engines.reference import Reference, ReferencePlan
+from undertow.engines.reference.run import Run
 from undertow.errors import Fault, RunError
 from undertow.ir.graph import Const, Library, Node, Port
 from undertow.ir.spec import check
@@ -360,3 +362,17 @@ def test_a_seed_fixes_the_order() -> None:
         return events[:-1]
 
     assert order(1) == order(1) != order(2)
+
+
+def test_a_run_has_few_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython finds the methods of an object quickly only if it has fewer than 30 attributes."""
+    counts: list[int] = []
+    loop = Run.loop
+
+    def counted(self: Run, drain: bool) -> None:
+        counts.append(len(vars(self)))
+        loop(self, drain)
+
+    monkeypatch.setattr(Run, "loop", counted)
+    assert ut.function(lambda x: x + 1).run(1, engine="reference") == 2
+    assert counts and max(counts) < 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -523,3 +524,16 @@ def test_functions_that_were_given_another_name_are_found() -> None:
 
     doubled.__name__ = doubled.__qualname__ = "scaled"
     assert ut.function(doubled)(4.0) == 8.0
+
+
+@functools.cache
+@ut.function
+def _cached_fib(n: ut.i64) -> ut.i64:
+    return n if n < 2 else _cached_fib(n - 1) + _cached_fib(n - 2)
+
+
+def test_a_cache_above_a_captured_function() -> None:
+    """The recursion goes through the cache, which a graph leaves out."""
+    twice = ut.function(lambda n: 2 * _cached_fib(n))
+    assert _cached_fib(20) == 6765 and twice(10) == 110
+    assert _cached_fib.cache_info().currsize == 1

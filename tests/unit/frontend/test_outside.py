@@ -1042,6 +1042,46 @@ def test_a_saved_function_keeps_the_values_that_it_had(tmp_path: Any, monkeypatc
         ut.save(Model.loss, tmp_path / "loss.ut")
 
 
+def test_special_methods_are_read_at_each_call() -> None:
+    class Sized:
+        def __init__(self) -> None:
+            self.w = 2.0
+
+        def __len__(self) -> int:
+            return 3
+
+        def __getattr__(self, name: str) -> float:
+            return self.w + len(name)
+
+    sized: Any = Sized()
+
+    def plain(x):
+        return x * len(sized) + sized.extra
+
+    f = ut.function(plain)
+    agree(f, 2.0)
+    sized.w = 5.0
+    agree(f, 2.0)
+    Sized.__len__ = lambda self: 10  # type: ignore[method-assign]
+    agree(f, 2.0)
+    sized.extra = 7.0
+    agree(f, 2.0)
+    del sized.extra
+    agree(f, 2.0)
+    Sized.extra = 9.0  # type: ignore[attr-defined]
+    agree(f, 2.0)
+
+
+def test_attributes_of_functions() -> None:
+    def scale(x):
+        return x * scale.by
+
+    f = ut.function(scale)
+    for by in (2.0, 5.0, 3):
+        scale.by = by
+        agree(f, 2.0)
+
+
 def test_subclasses_of_containers_are_read_by_their_methods() -> None:
     """What guards read is what they store; the methods of the class are captured."""
 
@@ -1056,11 +1096,15 @@ def test_subclasses_of_containers_are_read_by_their_methods() -> None:
         def __len__(self):
             return 7
 
-    table, row = Table(a=2.0), Row([3.0, 4.0])
+    class Pair(tuple):
+        def __add__(self, other):
+            return Pair(a + b for a, b in zip(self, other, strict=True))
+
+    table, row, pair = Table(a=2.0), Row([3.0, 4.0]), Pair((1.0, 2.0))
 
     @ut.function
     def f(x):
-        return table["a"] * x + row[1] + len(row)
+        return table["a"] * x + row[1] + len(row) + (pair + pair)[1]
 
     for _ in range(3):
         agree(f, 3.0)
@@ -1091,3 +1135,17 @@ def test_objects_that_have_every_attribute() -> None:
         agree(f, 3.0)
         anything.w += 1.0
     assert captures(f) == 1
+
+
+def test_defaults_of_keywords_that_change() -> None:
+    def scaled(x, *, by=2.0, name="up"):
+        return x * by if name == "up" else -x
+
+    @ut.function
+    def f(x):
+        return scaled(x)
+
+    agree(f, 3.0)
+    for name, value in {"by": 4.0, "name": "down"}.items():
+        scaled.__kwdefaults__[name] = value
+        agree(f, 3.0)

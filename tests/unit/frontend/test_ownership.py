@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pytest
 
 import undertow as ut
 

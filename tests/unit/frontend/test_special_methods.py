@@ -99,3 +99,43 @@ def test_methods_that_are_replaced() -> None:
     assert f(1.0) == 2119.0
     V.__getitem__ = lambda self, k: 1000.0
     assert f(1.0) == 3105.0
+
+
+class Key:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.n == other.n
+
+    def __hash__(self) -> int:
+        return hash(self.n)
+
+
+class Plain:
+    pass
+
+
+def test_objects_as_keys() -> None:
+    one, two = Plain(), Plain()
+    by_value, by_object = {Key(1): 2.0, Key(2): 3.0}, {one: 5.0, two: 7.0, (one, 1): 9.0}
+
+    @ut.function
+    def f(key, x):
+        return x * by_value[key] + by_value.get(key, 0.0)
+
+    @ut.function
+    def g(key, x):
+        return x * by_object[key] + by_object.get((key, 1), 0.0)
+
+    @ut.function
+    def own(key, x):
+        made = {key: x}
+        return made[key] + made.get(Key(1), 0.0)
+
+    key = Key(1)
+    assert [f(Key(1), 1.0), f(Key(2), 1.0), f(key, 1.0)] == [4.0, 6.0, 4.0]
+    key.n = 2
+    assert f(key, 1.0) == 6.0
+    assert [g(one, 1.0), g(two, 1.0), g(one, 1.0)] == [14.0, 7.0, 14.0]
+    assert [own(Key(1), 1.0), own(Key(2), 1.0)] == [2.0, 1.0]

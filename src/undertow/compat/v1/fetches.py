@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.api.function import Program
+from undertow.api.program import Program
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable

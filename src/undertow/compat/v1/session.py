@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
-from undertow.api.function import begin, check_written, limits_left
 from undertow.api.options import Settings, settings
+from undertow.api.program import begin, check_written, limits_left
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.place import here

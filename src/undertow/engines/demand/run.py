@@ -101,7 +101,7 @@ class Run(Store):
         frame = self.main
         stack: list[tuple[Frame, int]] = [(frame, wanted)]
         push, pop, fired, record, story = stack.append, stack.pop, self.fired, self.record, self.story
-        is_strict, alarm = self.options.check_finite, self.alarm
+        is_strict, alarm = self.options.check_finite, self.clock.first_alarm()
         ONE, FORWARD, BRANCH, PARAM = KERNEL, rows.FORWARD, rows.BRANCH, rows.PARAM  # locals are faster
         number = frame.rows[wanted].number
         there: Any  # a frame

@@ -74,7 +74,7 @@ class Run(Frames):
         pool, pop, fired, record = self.pool, self.pop, self.fired, self.record
         nodes = self.graph.nodes
         deliver, release, is_strict = self.deliver, self.release, self.options.check_finite
-        frame, number, dead, alarm = self.main, 0, 0, self.alarm
+        frame, number, dead, alarm = self.main, 0, 0, self.clock.first_alarm()
         try:
             while pool:
                 if time.perf_counter() > alarm:

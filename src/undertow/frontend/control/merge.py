@@ -63,6 +63,8 @@ def _the_if(span: Span | None) -> str:
 
 def force(value: Any, ctx: Context) -> Any:
     """The value of a variable; a pending join is merged now, in the region where it happened."""
+    if not isinstance(value, Joined):
+        return value
     # Nested joins are forced innermost first, with an explicit stack: depth is user data.
     stack = [value]
     while stack:
@@ -78,7 +80,7 @@ def force(value: Any, ctx: Context) -> Any:
         top.builder.forced.append((len(top.builder.nodes), top.merged))
         top.merged.append(_merge_now(top, sides, ctx))
         stack.pop()
-    return value.merged[0] if isinstance(value, Joined) else value
+    return value.merged[0]
 
 
 def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:

@@ -158,6 +158,9 @@ class Ownership:
             return value
         if sys.getrefcount(value) <= _NEW and id(value) not in self._homes:
             self.own(value)
+            base = value.base if isinstance(value, np.ndarray) else None
+            if base is not None and sys.getrefcount(base) <= _NEW_BASE:
+                self.own(base)  # of a view that is all that there is of it: np.broadcast_to(0.0, 3)
             if isinstance(value, np.ndarray) and value.ndim:
                 return self._born(value)
             stack = [value]
@@ -331,7 +334,10 @@ def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None
     if builder.kind == "loop":
         hint = "assign a new one to the variable: state = {**state, 'x': x}"
         if isinstance(value, (list, deque)):
-            hint = "ut.map collects a value for each iteration in an array"
+            hint = (
+                "ut.map collects a value for each iteration in an array; "
+                "an array of known length takes a new value by `x = ut.where(ut.arange(9) == i, v, x)`"
+            )
         elif not isinstance(value, (dict, set)):
             hint = "assign a new object to the variable, or keep the value in a variable of its own"
         return CaptureError(f"{what}, {with_article(kind)} made before the loop, changes inside it", span, hint)
@@ -383,5 +389,13 @@ def _references_inside() -> int:
     return 0
 
 
+def _references_to_base() -> int:
+    """The reference count of an array that only a view holds, as `adopt` sees it."""
+    view = np.zeros(1)[:]
+    base = view.base
+    return sys.getrefcount(base)
+
+
 _NEW = _references()
 _NEW_INSIDE = _references_inside()
+_NEW_BASE = _references_to_base()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.elementwise import python_number
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
@@ -28,7 +30,7 @@ from undertow.frontend.values.traced import Traced, effect, emit, is_traced, rea
 from undertow.frontend.values.tree import flatten
 from undertow.ops.debug import ERRORS
 from undertow.ops.op import CATALOGUE
-from undertow.types import bool_, f64, i32, i64, promote, said
+from undertow.types import bool_, f32, f64, i32, i64, said
 
 
 def _any_traced(args: Sequence[Any]) -> bool:
@@ -179,7 +181,10 @@ def _sum(values: Any, start: Any = 0) -> Any:
     if isinstance(values, Traced):
         if not values.type.rank:
             raise TypeMismatch(f"sum() takes an array or a list, not {said(values.type)}", hint="use the number itself")
-        total = functions.sum(values, axis=0)
+        if values.type.shape[0] == 0:
+            return start
+        # Python adds items to an int, one by one, so that an i32 stays one.
+        total = functions.sum(values, axis=0, dtype=None if values.dtype == bool_ else values.dtype)
         return total if isinstance(start, int) and start == 0 else start + total
     total = start
     for value in values:
@@ -383,6 +388,19 @@ _TAKEN: dict[Any, str] = {
 }
 
 
+def _in_floats(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the module `math`: it computes with Python's floats."""
+
+    @functools.wraps(compute)
+    def work(*values: Any) -> Any:
+        taken = [python_number(value) if isinstance(value, Traced) else value for value in values]
+        result = compute(*taken)
+        is_wide = any(isinstance(x, Traced) and x.is_weak for x in taken) and isinstance(result, Traced)
+        return Traced(result.builder, result.port, is_weak=True) if is_wide and result.dtype == f64 else result
+
+    return work
+
+
 def _whole(name: str) -> Callable[[Any], Any]:
     return lambda x: _integer(getattr(functions, name)(x))
 
@@ -404,18 +422,18 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     builtins.range: _range, builtins.len: _length, builtins.sum: _sum, builtins.pow: _power, builtins.sorted: _sorted,
     builtins.int: _of_one("int", lambda x: _integer(functions.trunc(x)), "ut.astype(x, ut.i64)"),
     builtins.float: _of_one(
-        "float", lambda x: functions.astype(x, promote(x.dtype, f64)), "ut.astype(x, ut.f64)"
+        "float", lambda x: python_number(x) if x.dtype == f32 else functions.astype(x, f64), "ut.astype(x, ut.f64)"
     ),
     builtins.round: _round,
     builtins.divmod: lambda a, b: (BINARY[ast.FloorDiv](a, b), BINARY[ast.Mod](a, b)),
     **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},
     **{
-        getattr(math, name): _of_one(f"math.{name}", getattr(functions, row.public), f"ut.{row.public}")
+        getattr(math, name): _of_one(f"math.{name}", _in_floats(getattr(functions, row.public)), f"ut.{row.public}")
         for row in CATALOGUE.values()
         for name in row.names("math.")
     },
-    math.fabs: _of_one("math.fabs", lambda x: functions.abs(*floats(x)), "ut.abs"),
-    math.pow: _of_one("math.pow", lambda x, y: functions.pow(*floats(x, y)), "ut.pow"),
+    math.fabs: _of_one("math.fabs", _in_floats(lambda x: functions.abs(*floats(x))), "ut.abs"),
+    math.pow: _of_one("math.pow", _in_floats(lambda x, y: functions.pow(*floats(x, y))), "ut.pow"),
 }  # fmt: skip
 # Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {

@@ -5,7 +5,6 @@ A call of an @ut.function becomes a call node, the user's own Python is captured
 
 from __future__ import annotations
 
-import abc
 import ast
 import dataclasses
 import functools
@@ -13,7 +12,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,14 @@ from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
+from undertow.frontend.interpret.instead import instead_of_math
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
     changed_by,
     gives_views,
+    has_lasting_effect,
     is_generated,
     is_pure,
     iterates,
@@ -59,9 +60,12 @@ _FRAME_FUNCTIONS = (locals, globals, eval, exec)
 _INLINE_DEPTH = 500
 _SHOWN_DEPTH = 50  # of helpers in helpers that a place in the source remembers
 _CACHED = type(functools.cache(abs))
-_PLAIN_METACLASSES = (type, abc.ABCMeta, type(Protocol))
 # These do not take the next item of an iterator that they get.
 _LOOKS_ONLY = (isinstance, type, id, callable, hasattr, getattr, repr, iter)
+
+
+# Methods of dicts that look up their first argument.
+_LOOKS_UP = frozenset(("get", "pop", "setdefault", "__getitem__", "__contains__"))
 
 
 class Interpreter(Containers):
@@ -189,7 +193,7 @@ class Interpreter(Containers):
             return (yield self.invoke(function, args, kwargs))
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))
-        if isinstance(function, _CACHED) and is_user_code(function.__wrapped__):
+        if isinstance(function, _CACHED) and (is_user_code(function.__wrapped__) or decorated(function.__wrapped__)):
             return (yield self.call_cached(function, args, kwargs))
         if not callable(function):
             kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
@@ -211,20 +215,40 @@ class Interpreter(Containers):
             key = (function, tuple(args), tuple(sorted(kwargs.items())))
             is_known = key in self.cached
         except (TypeError, CaptureError):  # an argument without a hash: a traced one, perhaps
-            return (yield self.call(function.__wrapped__, args, kwargs))
+            return (yield self._call_once(function.__wrapped__, args, kwargs))
         if not is_known:
-            value = yield self.call(function.__wrapped__, args, kwargs)
+            value = yield self._call_once(function.__wrapped__, args, kwargs)
             if any(map(is_traced, tree.flatten(value, is_traced)[0])):
                 return value
             self.cached[key] = value
             self.owned.disown(value)  # the cache keeps it for later calls
         return self.cached[key]
 
+    def _call_once(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        """A call that Python may leave out, if it has made the same one before: that must not show."""
+        builder, span = self.ctx.open_builder, self.ctx.span
+        written = len(builder.nodes)
+        value = yield self.call(function, args, kwargs)
+        if has_lasting_effect(builder.nodes[written:], self.ctx.session.graphs):
+            raise CaptureError(
+                "functools.cache leaves out calls that were made before, but a graph makes them all: "
+                "this one prints, or changes a variable",
+                span,
+                hint="remove the cache",
+            )
+        return value
+
     def construct(self, cls: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """An object of a class of the user's: its `__new__`, `__init__` and `__post_init__` are captured inline."""
         new, init = cls.__new__, cls.__init__
         has_fields = is_generated(init) and dataclasses.is_dataclass(cls)
-        if type(cls) not in _PLAIN_METACLASSES or not (_has_source(new) or _has_source(init) or has_fields):
+        make: Any = type(cls).__call__
+        if is_user_code(make):
+            raise CaptureError(
+                f"`{cls.__name__}` is made by `{type(cls).__name__}.__call__`, a metaclass, which cannot be captured",
+                hint="make the object outside of the function, and pass it as an argument",
+            )
+        if make is not type.__call__ or not (_has_source(new) or _has_source(init) or has_fields):
             return self.call_native(cls, args, kwargs)
         if _has_source(new):
             made = yield self.call(new, [cls, *args], kwargs)
@@ -254,6 +278,8 @@ class Interpreter(Containers):
                 value = yield self.call(field.default_factory, [], {})
             if field.name not in stored:
                 only_for_init.append(value)
+            elif value is not dataclasses.MISSING and _has_source(cls.__setattr__):
+                yield self.call(cls.__setattr__, [made, field.name, value], {})
             elif value is not dataclasses.MISSING:
                 object.__setattr__(made, field.name, value)
         if hasattr(cls, "__post_init__"):
@@ -272,18 +298,22 @@ class Interpreter(Containers):
         args = [session.seen_inside(value) for value in args]
         kwargs = {name: session.seen_inside(value) for name, value in kwargs.items()}
         session.hold(seen_by(function, (*args, *kwargs.values())))
+        if args and getattr(function, "__name__", "") in _LOOKS_UP:
+            self.hold_key(getattr(function, "__self__", None), args[0])
         if isinstance(function, type) and is_user_class(function):
             for name in ("__new__", "__init__", "__post_init__"):
                 session.hold_code(getattr(function, name, None))
         elif isinstance(function, FunctionType) and not is_library_file(function.__code__.co_filename):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
-            return self._with_views(function, args, kwargs, compute(*args, **kwargs))
+            computed = compute(*args, **kwargs)
+            self.owned.adopt(computed)
+            return self._with_views(function, args, kwargs, computed)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
             raise CaptureError(
                 f"math.{function.__name__} cannot be captured for traced values",
-                hint="write it with the functions of ut, such as ut.exp, ut.log, ut.erf",
+                hint=instead_of_math(function.__name__),
             )
         function = of_ufunc(function, args, kwargs)
         try:
@@ -377,7 +407,12 @@ class Interpreter(Containers):
         if self.depth > _INLINE_DEPTH:
             raise CaptureError(
                 f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
-                hint=f"a recursive function that works on traced values needs @ut.function: decorate `{closure.name}`",
+                hint="a recursive function that works on traced values needs @ut.function: "
+                + (
+                    "write the lambda as a `def`, and decorate that"
+                    if isinstance(closure.node, ast.Lambda)
+                    else f"decorate `{closure.name}`, and annotate its result"
+                ),
             )
         try:
             if isinstance(closure.node, ast.Lambda):

@@ -35,6 +35,8 @@ def compare_containers(op: ast.cmpop, left: Any, right: Any, compare: Compare) -
 
 def contains_container(holder: Any, item: Any, compare: Compare) -> Any:
     """`item in holder` for a tuple, list or dataclass among the items of a tuple or list."""
+    if isinstance(holder, (dict, set, frozenset)) and isinstance(item, (list, dict)):
+        raise TypeError(f"unhashable type: {type(item).__name__!r}")
     result: Any = False
     for other in holder:
         holds = _are_equal(item, other, compare)

@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, UnknownName
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
+from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.picking import Picking
+from undertow.frontend.interpret.purity import is_users
+from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
@@ -70,9 +74,18 @@ class Containers(Expressions):
             if isinstance(value, Traced) and name == "T":
                 make_view(held, View(value, lambda array: array.T, lambda _, part: part.T))
         except AttributeError as fault:
-            raise _no_attribute(value, name, fault, span) from None
+            error = _no_attribute(value, name, fault, span)
+            if (value is None or is_users(value)) and is_conditional(self.ctx):
+                raise_later(error, self.ctx)  # the end of a list, perhaps, where the run does not get
+                raise Halted from None
+            raise error from None
         if isinstance(held, Getter):
+            is_kept = held.is_kept and self.owned.has(value)
+            if is_kept:
+                self.owned.change(value, "")
             held = yield self.call(held.function, held.args, {}, env)
+            if is_kept:
+                vars(value)[name] = held
         return self.ctx.session.seen(held)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
@@ -87,6 +100,7 @@ class Containers(Expressions):
         if method is not None:
             return (yield self.call(method, [value, key], {}))
         self.hold_objects(value)
+        self.hold_key(value, key)
         missing = (
             special(self.ctx.session, value, "__missing__") if isinstance(value, dict) and not has_traced(key) else None
         )
@@ -94,10 +108,23 @@ class Containers(Expressions):
             return (yield self.call(missing, [value, key], {}))
         return self.item(value, key)
 
+    def hold_key(self, container: Any, key: Any) -> None:
+        """An object that is looked up in a dict: by its own `__hash__`, or as the very one that the dict holds."""
+        if isinstance(container, dict):
+            is_ours = self.owned.has(container)
+            parts = key if isinstance(key, tuple) else (key,)
+            objects = [part for part in parts if is_users(part)]
+            self.hold_objects(
+                *(one for one in objects if not is_ours or special(self.ctx.session, one, "__hash__") is not None)
+            )
+
     def item(self, value: Any, key: Any) -> Any:
         """`value[key]`; a captured array or a list of numbers may be indexed by a traced value."""
         if isinstance(key, TracedText):
             raise text_too_early(key)
+        if value is None and is_conditional(self.ctx):
+            raise_later(TypeError("'NoneType' object is not subscriptable"), self.ctx)
+            raise Halted
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
@@ -123,7 +150,8 @@ class Containers(Expressions):
             return element
         raise CaptureError(
             f"a {type(value).__name__} cannot be indexed by a traced value",
-            hint="index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
+            hint=_LOOKUPS.get(type(value), "")
+            or "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
         )
 
     def slice(self, node: ast.Slice, env: Env) -> Work:
@@ -169,7 +197,7 @@ class Containers(Expressions):
                     raise CaptureError(
                         "the `if` of a comprehension must not depend on traced values",
                         self.span(test, env),
-                        hint="use ut.where, or a loop over range",
+                        hint=_keep_every(node, test),
                     )
                 if not truth:
                     holds = False
@@ -279,7 +307,8 @@ class Containers(Expressions):
         if has_traced(key):
             raise CaptureError(
                 f"a {type(container).__name__} cannot be changed at a traced index",
-                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i",
+                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"
+                + ("; a memo can be left out" if isinstance(container, dict) else ""),
             )
         if isinstance(key, TracedText):
             raise text_too_early(key)
@@ -308,8 +337,23 @@ class Containers(Expressions):
             yield self.call(own_rule, [changed, name, value], {})
         elif isinstance(accessor, property) and is_user_code(accessor.fset):
             yield self.call(accessor.fset, [changed, value], {})
+        elif (method := special(self.ctx.session, accessor, "__set__")) is not None:
+            yield self.call(method, [accessor, changed, value], {})
         else:
             setattr(changed, name, value)
+
+    def delete_attribute(self, changed: Any, name: str, called: str) -> Work:
+        """`del changed.name`, as the class of the object defines it."""
+        self.owned.change(changed, called)
+        accessor = inspect.getattr_static(type(changed), name, None)
+        if (own_rule := special(self.ctx.session, changed, "__delattr__")) is not None:
+            yield self.call(own_rule, [changed, name], {})
+        elif isinstance(accessor, property) and is_user_code(accessor.fdel):
+            yield self.call(accessor.fdel, [changed], {})
+        elif (method := special(self.ctx.session, accessor, "__delete__")) is not None:
+            yield self.call(method, [accessor, changed], {})
+        else:
+            delattr(changed, name)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Any, env: Env) -> Work:
         if isinstance(value, Traced) and not value.type.shape:
@@ -335,6 +379,20 @@ class Containers(Expressions):
             items = [*items[: stars[0]], items[stars[0] : split], *items[split:]]
         for part, item in zip(target.elts, items, strict=True):
             yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
+
+
+_LOOKUPS: dict[type, str] = {
+    str: "pass the codes of its characters, which can be indexed: np.array([ord(c) for c in text])",
+    dict: "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`; a memo can be left out",
+}
+
+
+def _keep_every(node: Any, test: ast.expr) -> str:
+    """The hint for a comprehension that would choose items at run time."""
+    if isinstance(node, ast.DictComp):
+        return "the keys of a dict are known at capture time: keep them all, and choose a value for each"
+    kept = f"{ast.unparse(node.elt)} if {ast.unparse(test)} else 0"
+    return f"the number of items is known at capture time: keep them all, as in `{kept}`, or add up in a `for` loop"
 
 
 def _array_from_outside(called: str) -> CaptureError:
@@ -370,26 +428,36 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
         if hasattr(functions, name):
             hint = f"write ut.{name}(x)"
         else:
-            hint = _FOREIGN.get(name, "") or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
+            hint = (
+                _FOREIGN.get(name, "")
+                or instead_of_method(name)
+                or ("" if hasattr(np.ndarray, name) else did_you_mean(name, known))
+            )
         return CaptureError(
             f"a traced {value.type} has no attribute `{name}`",
             span,
             hint or "use functions of ut, as in ut.sum(x); docs/reference/language.md lists the methods",
+            kind=AttributeError,
         )
     if isinstance(fault, UnknownName):
-        return CaptureError(fault.what, span, fault.hint)
+        return CaptureError(fault.what, span, fault.hint, kind=AttributeError)
     if isinstance(value, ModuleType):
         short = "ut" if value.__name__ == "undertow" else value.__name__
         hint = did_you_mean(name, dir(value), f"{short}.")
-        return CaptureError(f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has")
+        return CaptureError(
+            f"`{short}` has no `{name}`", span, hint or f"dir({short}) lists what it has", kind=AttributeError
+        )
     if isinstance(value, Closure):
         return CaptureError(
-            f"the function `{value.name}` has no attribute `{name}`", span, "check the name before the dot"
+            f"the function `{value.name}` has no attribute `{name}`",
+            span,
+            "check the name before the dot",
+            kind=AttributeError,
         )
     hint = did_you_mean(name, dir(value)) or "check the name before the dot"
     if hasattr(type(value), "__undertow_read__"):
         hint = f"write v.read().{name}, or use a function of ut: these read the variable"
-    return CaptureError(" ".join(str(fault).split()), span, hint)
+    return CaptureError(" ".join(str(fault).split()), span, hint, kind=AttributeError)
 
 
 HANDLERS.update({

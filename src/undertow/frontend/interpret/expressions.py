@@ -111,6 +111,7 @@ class Expressions:
                 self.span(node, env),
                 hint=did_you_mean(node.id, _visible_names(env))
                 or "define or import it before the first call; functions may be defined in any order",
+                kind=NameError,
             )
         if isinstance(value, Undefined):
             raise value.error(self.span(node, env))

@@ -358,7 +358,8 @@ def _refuse_changed_containers(before: State, span: Span | None) -> None:
             raise CaptureError(
                 f"{name_of(container, before)}, a {type(container).__name__} made before the loop, changes inside it",
                 span,
-                hint="ut.map collects a value for each iteration in an array"
+                hint="ut.map collects a value for each iteration in an array; "
+                "an array of known length takes a new value by `x = ut.where(ut.arange(9) == i, v, x)`"
                 if isinstance(container, list)
                 else "assign a new one to the variable: state = {**state, 'x': x}",
             )

@@ -25,6 +25,8 @@ import numpy as np
 from undertow.errors import CaptureError
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.values.traced import Traced
+from undertow.ir.graph import FunctionGraph, Node
+from undertow.ops.op import CATALOGUE
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
 # parts of these that are written in C.
@@ -118,12 +120,16 @@ _ITERATES: frozenset[Any] = frozenset((
 ))  # fmt: skip
 
 
-def iterates(function: Any) -> bool:
-    """Does it loop over its arguments?"""
+def _is_among(function: Any, functions: frozenset[Any]) -> bool:
     try:
-        return function in _ITERATES
+        return function in functions
     except TypeError:  # not hashable
         return False
+
+
+def iterates(function: Any) -> bool:
+    """Does it loop over its arguments?"""
+    return _is_among(function, _ITERATES)
 
 
 def gives_views(function: Any, arrays: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -136,14 +142,19 @@ def gives_views(function: Any, arrays: Sequence[Any], kwargs: Mapping[str, Any])
 
 def calls_back(function: Any) -> bool:
     """Does it call functions that it is passed?"""
-    try:
-        return function in _CALLS_BACK or getattr(function, "__name__", "") == "sort"
-    except TypeError:  # not hashable
-        return False
+    return _is_among(function, _CALLS_BACK) or getattr(function, "__name__", "") == "sort"
 
 
 # Functions of NumPy that change an array.
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
+
+
+# Functions of `operator` that do what `x += y` does; `inv` is no update of `nv`.
+_UPDATES = frozenset(name for name in dir(operator) if name[0] == "i" and f"__{name[1:]}__" in dir(operator))
+
+
+def _is_array(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, (Traced, np.ndarray)) and value.ndim for value in values)
 
 
 def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -160,6 +171,14 @@ def refuse_in_place(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
         what = f"{'np' if module.startswith('numpy') else 'ut'}.{name} with out="
     elif name in _IN_PLACE and module.partition(".")[0] == "numpy":
         what = f"np.{name}"
+    elif (
+        module == "_operator"
+        and name in _UPDATES
+        and args
+        and isinstance(args[0], (Traced, np.ndarray))
+        and args[0].ndim
+    ):
+        what = f"operator.{name}"
     if what:
         raise CaptureError(
             f"{what} changes an array in place, which cannot be captured",
@@ -176,10 +195,7 @@ def changed_by(function: Any, args: Sequence[Any]) -> tuple[Any, str] | None:
             return owner, name
         if (hasattr(function, "__objclass__") or is_generated(function)) and args:  # list.append(items, x)
             return args[0], name
-    try:
-        return (args[0], name) if args and function in _CHANGES_FIRST else None
-    except TypeError:  # not hashable
-        return None
+    return (args[0], name) if args and _is_among(function, _CHANGES_FIRST) else None
 
 
 def place_of(function: Any) -> tuple[str, str]:
@@ -291,3 +307,18 @@ def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str
         f"`{short}()` would run once, when the function is captured, and its result would never change",
         f"{hint or _ARGUMENT}, {_STATIC}",
     )
+
+
+def has_lasting_effect(nodes: Sequence[Node], graphs: Mapping[str, FunctionGraph]) -> bool:
+    """Do these nodes, or the functions that they call, print or assign? A fault would be the same at every call."""
+    stack, seen = list(nodes), set[str]()
+    while stack:
+        node = stack.pop()
+        row = CATALOGUE.get(node.op)
+        if row is not None and row.effect and node.op not in ("assert", "raise"):
+            return True
+        callee = node.attrs.get("callee") or node.attrs.get("body")
+        if isinstance(callee, str) and callee not in seen and callee in graphs:
+            seen.add(callee)
+            stack.extend(graphs[callee].nodes)
+    return False

@@ -136,6 +136,10 @@ class Statements(Interpreter):
         error = yield self.expr(node.exc, env)
         self.at(node, env)
         kind = error if isinstance(error, type) else type(error)
+        if not issubclass(kind, BaseException):
+            raise CaptureError(
+                f"only exceptions can be raised, not a {kind.__name__}", hint='raise one: ValueError("a text")'
+            )
         if isinstance(error, KeyboardInterrupt):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
         if not is_conditional(self.ctx):
@@ -176,8 +180,7 @@ class Statements(Interpreter):
                 self.at(target, env)
                 if isinstance(changed, Traced):
                     raise CaptureError("an attribute of a traced value cannot be deleted", hint="leave it as it is")
-                self.owned.change(changed, ast.unparse(target.value))
-                delattr(changed, target.attr)
+                yield self.delete_attribute(changed, target.attr, ast.unparse(target.value))
 
     def bring_in(self, node: ast.Import | ast.ImportFrom, env: Env) -> None:
         self.at(node, env)

@@ -56,7 +56,7 @@ HINTS = {
     "AsyncFor": "use an ordinary `for`",
     "AsyncFunctionDef": "use an ordinary `def`: graphs run in parallel on their own",
     "Global": "return the new value, and assign it in the caller",
-    "Nonlocal": "return the new value instead: `total = add(total, x)`",
+    "Nonlocal": "return the new value instead, as in `total = add(total, x)`; ut.Variable keeps state",
     "ClassDef": "define the class outside the function",
     "Match": "use `if`/`elif`, or index an array of results",
     "Raise": 'use `assert x > 0, "x must be positive"`, or ut.assert_',

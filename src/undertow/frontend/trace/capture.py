@@ -8,14 +8,13 @@ call) is remembered, and the function is captured again with that knowledge.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
@@ -33,6 +32,7 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
+from undertow.frontend.trace.recursion import too_many_signatures, unknown_result
 from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
@@ -49,7 +49,9 @@ _MOST_GROWING = 12
 
 
 def _size(arguments: Arguments) -> tuple[int, int]:
-    return sum(map(len, arguments.structures)), sum(t.rank for t in arguments.types)
+    tokens = [token for structure in arguments.structures for token in structure]
+    texts = [token[1].value for token in tokens if token[0] == "static" and isinstance(token[1].value, (str, bytes))]
+    return len(tokens) + sum(map(len, texts)), sum(t.rank for t in arguments.types)
 
 
 class CaptureSession(Scope):
@@ -216,7 +218,8 @@ class CaptureSession(Scope):
         elif callee.is_open:
             callee.was_called_open = True
             if callee.results is None:
-                raise _unknown_result(definition.closure, [f.definition.name for f in self._open.values()], span)
+                inside = [f.definition.name for f in self._open.values()]
+                raise unknown_result(definition.closure, callee.types, inside, span)
         for (env, name), seen in list(callee.readings.items()):
             self._note_seen(env, name, seen)
         return callee
@@ -271,7 +274,7 @@ class CaptureSession(Scope):
                 raise StartOver(function, types=tuple(both))
         if wider is None and (count >= _MOST_SPECIALIZATIONS or self._grows(definition, arguments)):
             calls = [function.arguments for function in self.specializations if function.definition is definition]
-            raise _too_many_signatures(definition.name, calls)
+            raise too_many_signatures(definition.name, calls)
         return wider
 
     def _grows(self, definition: Definition, arguments: Arguments) -> bool:
@@ -407,50 +410,3 @@ class CaptureSession(Scope):
             types.append(type if wanted is not None else leaf_type(converted))
         function.results = Annotation(tuple(types), structure)
         return ports
-
-
-def _unknown_result(closure: Closure, inside: Sequence[str], span: Span | None) -> CaptureError:
-    """The error of a call, inside others, of a function that is being captured and has no annotated result."""
-    names = inside[inside.index(closure.name) :] if closure.name in inside else []
-    through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
-    if isinstance(closure.node, ast.Lambda):
-        return CaptureError(
-            "a lambda that calls itself cannot annotate its result",
-            span,
-            hint="use a `def` with an annotated result: `def f(n: ut.i64) -> ut.i64:`",
-        )
-    taken = ", ".join(closure.signature.parameters)
-    said = ", but its annotation is not a type" if "return" in closure.annotations else ""
-    return CaptureError(
-        f"`{closure.name}` calls itself{through}, so its result must be annotated{said}",
-        span,
-        hint=f"annotate the result: `def {closure.node.name}({taken}) -> ut.i64:`, or ut.f32[3], or a tuple",
-    )
-
-
-def _holds_function(structure: tree.Structure) -> bool:
-    return any(token[0] == "static" and callable(token[1].value) for token in structure)
-
-
-def _too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
-    """The error of a recursion with arguments of a new type at each call: it names the argument and its types."""
-    shown: list[list[str]] = []
-    for call in calls[:4]:
-        rest = iter(call.types)
-        shown.append([tree.show(s, [next(rest) for token in s if token == tree.LEAF]) for s in call.structures])
-    for number, parameter in enumerate(calls[0].parameters):
-        held = [call.structures[number] for call in calls]
-        if len(set(held)) == len(held) and any(map(_holds_function, held)):
-            return CaptureError(
-                f"argument `{parameter}` of `{name}` is a new function at each call, which refers to the one before",
-                hint="the functions of a graph are known when it is captured: pass what they would remember "
-                "as numbers or arrays, such as an accumulator, or return it and compute on the way back",
-            )
-    columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
-    parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
-    while len(types) > 2 and sum(map(len, types)) > 80:
-        types = types[:-1]
-    return CaptureError(
-        f"argument `{parameter}` of `{name}` has a different type at each call: {', '.join(types)}, ...",
-        hint="a recursive call must keep the dtypes, ranks and structures of its arguments",
-    )

@@ -22,9 +22,11 @@ from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, con
 from undertow.frontend.syntax.calling import bind_arguments
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.places import Paths, by_class, static_objects
+from undertow.frontend.trace.own_classes import refuse_own_classes
+from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
@@ -106,11 +108,17 @@ class Definition:
         try:
             return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
         except Halted:
-            if (raised := session.ctx.open_builder.raised) is not None:
-                fault, session.ctx.span = raised
-                raise fault from None
+            note = self.note("return")
+            if note is not None:  # a value that no run gets to
+                shapes = [tuple(d if isinstance(d, int) else 0 for d in type.shape) for type in note.types]
+                leaves = [np.zeros(s, t.dtype.numpy) for s, t in zip(shapes, note.types, strict=True)]
+                return tree.unflatten(note.structure, leaves)
+            said, kind, span = session.ctx.open_builder.raised or ("", None, self.closure.span)
             raise CaptureError(
-                f"`{self.name}` raises an exception on every path", self.closure.span, "return a value on some path"
+                f"`{self.name}` raises an exception on every path{said and ': '}{said}",
+                span,
+                hint="return a value on some path, or annotate the result: then it is raised where the run gets there",
+                kind=kind,
             ) from None
 
     def sole_specialization(self, session: Session) -> Specialization | None:
@@ -137,6 +145,8 @@ def _not_a_function(decorated: Any) -> CaptureError:
         what, hint = f"the bound method `{decorated.__name__}`", "decorate the method where the class defines it"
     elif isinstance(decorated, BuiltinFunctionType):
         what, hint = f"`{decorated.__name__}`, which has no Python source", "call it inside a decorated `def`"
+    elif isinstance(decorated, type(functools.cache(abs))):
+        what, hint = "what functools.cache gives", "write @functools.cache above @ut.function, or leave it out"
     elif callable(decorated):
         what, hint = f"an object of class `{kind}`", "decorate its method `__call__`, or a `def` that calls it"
     return CaptureError(f"@ut.function works on Python functions, not on {what}", hint=hint)
@@ -243,6 +253,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
+        refuse_own_classes(value, called, span)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
                 f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -60,11 +62,37 @@ def definition_of(function: Any, what: str) -> tuple[Definition, tuple[Any, ...]
 
 
 def _definition(function: FunctionType) -> Definition:
-    """The one definition of an undecorated function, stored on the function, so that it lives as long."""
+    """The one definition of an undecorated function, stored on the function, so that it lives as long.
+
+    A function that a loop makes anew, which reads the same variables, shares the definition of the one before.
+    """
     found: Definition | None = function.__dict__.get("__undertow_plain__")
-    if found is None or found.function is not function:  # functools.wraps copies what is stored on a function
-        found = function.__dict__["__undertow_plain__"] = Definition(function)
+    if found is not None and _is_same_function(found.function, function):  # functools.wraps copies what is stored
+        return found
+    if function.__defaults__ or function.__kwdefaults__ or function.__annotations__ or function.__dict__:
+        found = Definition(function)
+    else:
+        found = _LAST.get(id(function.__code__))
+        if found is None or not _is_same_function(found.function, function):
+            found = _LAST[id(function.__code__)] = Definition(function)
+    function.__dict__["__undertow_plain__"] = found
     return found
+
+
+# By the id of its code, the definition of the function that was made of it last, until it is collected as garbage.
+_LAST: weakref.WeakValueDictionary[int, Definition] = weakref.WeakValueDictionary()
+
+
+def _is_same_function(a: Any, b: FunctionType) -> bool:
+    """Do they mean the same, whatever their variables are: are they one, or of one `def` or `lambda`?"""
+    return a is b or (
+        isinstance(a, FunctionType)
+        and not (b.__defaults__ or b.__kwdefaults__ or b.__annotations__)
+        and not (a.__defaults__ or a.__kwdefaults__ or a.__annotations__)
+        and a.__code__ is b.__code__
+        and a.__globals__ is b.__globals__
+        and all(map(operator.is_, a.__closure__ or (), b.__closure__ or ()))
+    )
 
 
 class Made(Definition):

@@ -11,15 +11,14 @@ calls. So a capture notes each place that it reads (guards.py), and what it foun
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import inspect
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,9 @@ from undertow.frontend.control.restart import StartOver
 from undertow.frontend.syntax.calling import is_library_module, is_user_class, is_user_code
 from undertow.frontend.syntax.source import is_filled
 from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.by_class import is_object
 from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
-from undertow.frontend.values import tree
+from undertow.frontend.trace.outside_containers import PLAIN, copied, count_constants, is_large, parts_of, tuple_of
 from undertow.frontend.values.state import Variable
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
@@ -38,8 +38,6 @@ from undertow.tracebacks import is_library_file
 from undertow.types import DTYPES, Type, dtype_of, f64, i64
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic)
-_MOST_HIDDEN = 64  # numbers of a container that are hidden arguments each; a longer one is compared as a whole
 _OPENED = 2  # changes of an integer after which it is tried as a hidden argument
 _LATER = object()
 _RAISE = object()
@@ -97,6 +95,7 @@ class Getter:
 
     function: Any
     args: tuple[Any, ...]
+    is_kept: bool = False  # does the object keep what it gives?
 
 
 @dataclass(slots=True, eq=False)
@@ -212,9 +211,9 @@ class Places:
         if isinstance(value, FunctionType):
             place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
             waiting.append(value)
-        elif isinstance(value, (*_PLAIN, np.ndarray)) or _is_plain(value) is not None:
-            place.check, place.expected = Check.EQUAL, _copied(value)
-        elif _is_object(value) and id(value) not in self._known:
+        elif isinstance(value, (*PLAIN, np.ndarray)) or count_constants(value) is not None:
+            place.check, place.expected = Check.EQUAL, copied(value)
+        elif is_object(value) and id(value) not in self._known:
             place.check, place.expected = Check.KIND, type(value)
             self._known[id(value)] = (value, value, place)
             waiting.append(value)
@@ -247,7 +246,7 @@ class Places:
             return self._take_equal(place, value)
         if isinstance(value, Enum):
             return self._take_same(place, value)
-        if isinstance(value, _PLAIN):
+        if isinstance(value, PLAIN):
             place.check, place.expected = Check.EQUAL, value
             return value
         if isinstance(value, FunctionType):
@@ -255,15 +254,15 @@ class Places:
             return value
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
-        if (container := _parts_of(value, place)) is not None:
-            if _is_large(value):
+        if (container := parts_of(value, place.name)) is not None:
+            if is_large(value):
                 return self._take_equal(place, value)
             place.check, place.expected, shell, build, parts = container
             if shell is not None:  # it may contain itself
                 self._remember(value, shell, place)
             open_containers.append(_Container(value, place, parts, [], build))
             return _LATER
-        if _is_object(value):
+        if is_object(value):
             place.check, place.expected = Check.KIND, kind
             self._known[id(value)] = (value, value, place)
             return value
@@ -275,8 +274,8 @@ class Places:
 
     def _take_equal(self, place: Place, value: Any) -> Any:
         """A container of constants, or an array, that is compared as a whole."""
-        place.check, place.expected = Check.EQUAL, _copied(value)
-        taken = _copied(value)
+        place.check, place.expected = Check.EQUAL, copied(value)
+        taken = copied(value)
         self._remember(value, taken, place)
         return taken
 
@@ -318,6 +317,9 @@ class Places:
         place = self.place_of(value)
         kind = type(value)
         if place is None and not is_user_class(kind):
+            is_function = isinstance(value, FunctionType) or hasattr(kind, "__undertow_definition__")
+            if is_function and name in getattr(value, "__dict__", ()) and not name.startswith("__"):
+                return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
             return getattr(value, name)
         own: Any = getattr(value, "__dict__", ())
         for owner in kind.__mro__:
@@ -326,6 +328,8 @@ class Places:
         fallback = inspect.getattr_static(kind, "__getattr__", None)
         if name not in own and is_user_code(fallback):
             self._guard_class(kind, "__getattr__")
+            for owner in filter(is_user_class, kind.__mro__):
+                self.miss(None, self._paths.dict_of(owner), Read.ITEM, name)
             if place is not None:
                 self.miss(place, None, Read.OWN, name)
             return Getter(fallback, (value, name))
@@ -348,7 +352,7 @@ class Places:
                 self._guard_class(kind, name)
                 if place is not None:
                     self.miss(place, None, Read.OWN, name)
-                return Getter(found.func, (value,))
+                return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.
                 if self._paths.number(place.path, None, Read.ATTRIBUTE, name) not in self._values:
@@ -409,14 +413,17 @@ class Places:
         return getattr(value, name)
 
     def default(self, function: Any, name: str, value: Any) -> Any:
-        """The default of a parameter of a function of the user's. Numbers and strings among them do not change."""
-        if isinstance(value, _PLAIN):
-            return value
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        """The default of a parameter of a function of the user's.
+
+        Those of keywords are in a dict, which may change; others in a tuple that is guarded with the function.
+        """
         defaults, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         if name in named:
             held = self.take(None, function, Read.ATTRIBUTE, "__kwdefaults__", named, function.__name__)
             return held[name]
+        if isinstance(value, PLAIN):
+            return value
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if name in names[len(names) - len(defaults) :]:
             held = self.take(None, function, Read.ATTRIBUTE, "__defaults__", defaults, function.__name__)
             return held[names.index(name) - len(names) + len(defaults)]
@@ -483,7 +490,7 @@ class Places:
     def _mirror(self, item: Any) -> _Mirror | None:
         """What an object or container holds, and how to build its mirror of the mirrors of that."""
         if isinstance(item, tuple):
-            return _Mirror(dict(enumerate(item)), lambda parts: _tuple(type(item), list(parts.values())))
+            return _Mirror(dict(enumerate(item)), lambda parts: tuple_of(type(item), list(parts.values())))
         if isinstance(item, (list, deque)):
             return _Mirror(dict(enumerate(item)), lambda parts: list(parts.values()))
         if isinstance(item, dict):
@@ -493,7 +500,7 @@ class Places:
         parts: dict[str, Any] = {}
         for name in (*_own_names(item), *_floats_of_class(item)):
             part = getattr(item, name)
-            if isinstance(part, (*_PLAIN, type, FunctionType, ModuleType)) and not isinstance(
+            if isinstance(part, (*PLAIN, type, FunctionType, ModuleType)) and not isinstance(
                 part, (float, np.floating, Traced)
             ):
                 continue  # not read: whether it changes does not matter
@@ -587,183 +594,6 @@ def _floats_of_class(value: Any) -> list[str]:
 def _is_pure(op: str) -> bool:
     row = CATALOGUE.get(op)
     return row is not None and row.state is None and not row.effect
-
-
-def _is_object(value: Any) -> bool:
-    """Is it an object that is read attribute by attribute, so that another one of its class serves as well?"""
-    kind = type(value)
-    if (
-        isinstance(value, (type, ModuleType))
-        or hasattr(kind, "__undertow_read__")
-        or kind.__module__.startswith("undertow.")
-    ):
-        return False
-    if hasattr(kind, "__undertow_definition__"):
-        return False
-    return is_user_class(kind) or (kind.__module__ != "builtins" and hasattr(value, "__dict__") and not callable(value))
-
-
-@functools.lru_cache(1024)
-def is_read_by_attributes(kind: type) -> bool:
-    """Are all objects of this class read attribute by attribute?"""
-    if issubclass(kind, (type, ModuleType, Enum, np.ndarray)) or hasattr(kind, "__undertow_read__"):
-        return False
-    return is_user_class(kind) and not hasattr(kind, "__undertow_definition__")
-
-
-def is_users_object(value: Any) -> bool:
-    """Is it an object of a class of the user's, read attribute by attribute?"""
-    kind: Any = type(value)
-    return is_read_by_attributes(kind)
-
-
-def is_guarded_by_class(value: Any) -> bool:
-    """Does a static argument count by its class? What it holds is guarded where it is read."""
-    return (
-        _is_object(value)
-        or isinstance(value, (set, frozenset, deque, MethodType, functools.partial))
-        or (isinstance(value, np.ndarray) and value.dtype.kind != "O")
-    ) and not isinstance(value, Enum)
-
-
-# The guard, what it expects, an empty container to fill (None if it is immutable), how to build it, and its parts.
-_Parts = tuple[Check, Any, Any, Callable[[list[Any]], Any], list[tuple[Read, Any, Any, str]]]
-
-
-def _parts_of(value: Any, place: Place) -> _Parts | None:
-    """How to guard and take apart a container, and how to build it again."""
-    kind, name = type(value), place.name
-    if isinstance(value, (list, tuple, deque, dict)):
-        items = list(value) if isinstance(value, deque) else tree.items_of(value)
-        labels: Any = tuple(dict.keys(value)) if isinstance(value, dict) else range(len(items))
-        parts = [(Read.ITEM, key, item, f"{name}.{key}") for key, item in zip(labels, items, strict=True)]
-        check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
-        expected = (kind, labels if isinstance(value, dict) else len(items))
-        if isinstance(value, tuple):
-            return check, expected, None, functools.partial(_tuple, kind), parts[::-1]
-        shell = copy.copy(value)
-        return check, expected, shell, functools.partial(_filled, shell), parts[::-1]
-    if kind is MethodType:
-        return _of_attributes(value, place, ("__func__", "__self__"), None, lambda held: MethodType(*held))
-    if hasattr(kind, "__undertow_definition__") and value.__undertow_bound__:  # a method: its object is read outside
-        attribute = "__undertow_bound__"
-        parts = [(Read.ATTRIBUTE, attribute, value.__undertow_bound__, f"{name}.{attribute}")]
-        return Check.SAME, value, None, functools.partial(_rebound, value), parts
-    if kind is functools.partial:
-        return _of_attributes(value, place, ("func", "args", "keywords"), None, _partial)
-    if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
-        return None
-    instance: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
-    fields = [] if kind is SimpleNamespace else [f.name for f in dataclasses.fields(value)]
-    own = getattr(value, "__dict__", None)
-    if own is not None and all(name in own for name in fields):
-        part = (Read.ATTRIBUTE, "__dict__", own, name)
-        return Check.KIND, kind, instance, functools.partial(_with_own, instance), [part]
-    names = [key for key in dict.fromkeys((*fields, *(own or ()))) if hasattr(value, key)]
-    return _of_attributes(value, place, names, instance, functools.partial(_with_attributes, instance, names))
-
-
-def _of_attributes(
-    value: Any, place: Place, names: Sequence[str], shell: Any, build: Callable[[list[Any]], Any]
-) -> _Parts:
-    parts = [(Read.ATTRIBUTE, key, getattr(value, key), f"{place.name}.{key}") for key in names]
-    return Check.KIND, type(value), shell, build, parts[::-1]
-
-
-def _tuple(kind: type, contents: list[Any]) -> Any:
-    return kind(*contents) if hasattr(kind, "_fields") else tuple(contents)
-
-
-def _filled(shell: Any, contents: list[Any]) -> Any:
-    if isinstance(shell, dict):
-        dict.update(shell, zip(tuple(dict.keys(shell)), contents, strict=True))
-    elif isinstance(shell, list):
-        list.__setitem__(shell, slice(None), contents)
-    else:
-        shell.clear()
-        shell.extend(contents)
-    return shell
-
-
-def _rebound(method: Any, contents: list[Any]) -> Any:
-    bound = object.__new__(type(method))
-    bound.__dict__.update(method.__dict__)
-    bound.__undertow_definition__, (bound.__undertow_bound__,) = method.__undertow_definition__, contents
-    bound.__undertow_programs__ = method.__undertow_programs__
-    return bound
-
-
-def _partial(contents: list[Any]) -> Any:
-    function, args, kwargs = contents
-    return functools.partial(function, *args, **kwargs)
-
-
-def _with_attributes(instance: Any, names: Sequence[str], contents: list[Any]) -> Any:
-    for name, value in zip(names, contents, strict=True):
-        object.__setattr__(instance, name, value)
-    return instance
-
-
-def _with_own(instance: Any, contents: list[Any]) -> Any:
-    instance.__dict__.update(contents[0])
-    return instance
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, (list, tuple, dict)):
-        leaves, structure = tree.flatten(value)
-        return tree.unflatten(structure, leaves)
-    return copy.copy(value)
-
-
-def _is_large(value: Any) -> bool:
-    """Does a container hold many numbers, and nothing but constants?"""
-    count = _is_plain(value)
-    return count is not None and count > _MOST_HIDDEN
-
-
-def _is_plain(value: Any) -> int | None:
-    """The number of constants in a container that holds nothing else; None if it does."""
-    count = 0
-    stack = [value]
-    seen: set[int] = set()
-    while stack:
-        item = stack.pop()
-        if type(item) in (list, tuple, dict):
-            if id(item) in seen:
-                return None
-            seen.add(id(item))
-            stack.extend(item.values() if type(item) is dict else item)
-        elif isinstance(item, _PLAIN) and not isinstance(item, Enum):
-            count += 1
-        else:
-            return None
-    return count
-
-
-def static_objects(structures: Sequence[tree.Structure]) -> list[Any]:
-    """The objects among arguments that count by their class, in order."""
-    return [
-        token[1].value
-        for structure in structures
-        for token in structure
-        if token[0] == "static" and is_guarded_by_class(token[1].value)
-    ]
-
-
-def by_class(structures: tuple[tree.Structure, ...]) -> tuple[tree.Structure, ...]:
-    """The structures of arguments, with the class in place of each object that counts by it."""
-    if not any(token[0] == "static" for structure in structures for token in structure):
-        return structures
-    return tuple(
-        tuple(
-            ("instance", type(token[1].value))
-            if token[0] == "static" and is_guarded_by_class(token[1].value)
-            else token
-            for token in structure
-        )
-        for structure in structures
-    )
 
 
 def needs_now(places: Places, main: Any, value: Traced) -> None:

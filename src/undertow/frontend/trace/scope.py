@@ -20,9 +20,10 @@ from undertow.frontend.control.restart import StartOver
 from undertow.frontend.syntax.calling import is_library_module
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import START, Builder
+from undertow.frontend.trace.by_class import is_guarded_by_class
 from undertow.frontend.trace.definition import Binding, Changed, Specialization
 from undertow.frontend.trace.guards import Read
-from undertow.frontend.trace.places import Paths, Places, is_guarded_by_class, needs_now
+from undertow.frontend.trace.places import Paths, Places, needs_now
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import is_static_equal
 from undertow.frontend.values.traced import Context, Traced, emit, is_traced
@@ -73,6 +74,10 @@ class Scope:
         self.failed_captures = 0
         self.places: Places | None = None  # what is read outside; None where Python runs once, as in a SubGraph
         self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
+
+    @property
+    def is_called(self) -> bool:
+        return len(self._open) > 1 and next(reversed(self._open.values())).definition.note("return") is not None
 
     # -- hidden parameters ---------------------------------------------------------------------------------
 

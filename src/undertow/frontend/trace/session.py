@@ -33,6 +33,10 @@ class Session(Protocol):
     failed_captures: int  # functions whose capture was given up half-way
 
     @property
+    def is_called(self) -> bool:
+        """Is what is captured now a function with an annotated result that another captured one calls?"""
+
+    @property
     def ctx(self) -> Context:
         """Where nodes are written now."""
 
@@ -44,7 +48,7 @@ class Session(Protocol):
         """Start over: the array that this place makes changes in place."""
 
     def change_outside(self, array: Traced, builder: Builder) -> None:
-        """The function that this builder writes changes an array of an enclosing one: start over, with the array as a hidden parameter."""
+        """A function changes an array of one around it: start over, with the array as a hidden parameter."""
 
     def fresh_name(self, name: str) -> str:
         """A unique name for a graph."""

@@ -21,10 +21,10 @@ from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.calling import decorated, is_user_code, signature_with
 from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.trace.by_class import is_users_object
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization, take_arguments
 from undertow.frontend.trace.library import Captured, capture_main, learn_types
-from undertow.frontend.trace.places import is_users_object
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type

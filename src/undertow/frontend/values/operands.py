@@ -138,7 +138,7 @@ def same_dtype(*values: Any) -> list[Any]:
 
 def numbers(*values: Any) -> list[Any]:
     """Operands of one dtype that is not bool: arithmetic on booleans is done in i64."""
-    return _to_one(values, lambda dtype: i64 if dtype == bool_ else dtype)
+    return _to_one(values, lambda dtype: i64 if dtype.kind == "bool" else dtype)
 
 
 def floats(*values: Any) -> list[Any]:

@@ -242,7 +242,9 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any
 boundaries(globals(), __all__)
 _SEED = "there are no generators: `with ut.options(seed=0)`, or f.run(x, seed=0), makes numbers repeatable"
 _NAMED_ELSEWHERE = {
-    **dict.fromkeys(("seed", "default_rng", "RandomState", "PRNGKey", "key", "Generator", "manual_seed"), _SEED),
+    **dict.fromkeys(
+        ("seed", "default_rng", "RandomState", "PRNGKey", "key", "split", "fold_in", "Generator", "manual_seed"), _SEED
+    ),
     **dict.fromkeys(("randn", "gaussian", "gauss", "truncated_normal"), "write ut.random.normal(loc, scale, size)"),
     **dict.fromkeys(("rand", "random_sample", "ranf"), "write ut.random.uniform(low, high, size)"),
     **dict.fromkeys(("randint", "randrange", "random_integers"), "write ut.random.integers(low, high, size)"),

@@ -235,13 +235,17 @@ class Traced:
 
     def _apply(self, name: str, *operands: Any) -> Any:
         """Apply the public function behind a Python operator."""
+        type_ = self.type
         for other in operands:
-            if isinstance(other, (list, tuple, range)) and not self.type.shape:
+            if other.__class__ is not Traced and isinstance(other, (list, tuple, range)) and not type_.shape:
                 _refuse_list(name, other, self)
-        if self.type.dtype == bool_ and not self.type.shape and name == "bitwise_invert":
-            raise CaptureError("`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)")
-        if self.type.dtype == bool_ and _are_boolean_arrays(operands) and name in _ufuncs():
-            return NUMPY[_ufuncs()[name]](*operands)
+        if type_.dtype.kind == "bool":
+            if not type_.shape and name == "bitwise_invert":
+                raise CaptureError(
+                    "`~` of a single bool is -1 or -2 in Python", hint="write `not x`, or ut.logical_not(x)"
+                )
+            if _are_boolean_arrays(operands) and name in _ufuncs():
+                return NUMPY[_ufuncs()[name]](*operands)
         result = FUNCTIONS[name](*operands)
         if isinstance(result, Traced) and result.dtype.kind != "bool" and all(map(stays_weak, operands)):
             return Traced(result.builder, result.port, is_weak=True)
@@ -413,7 +417,9 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     packed = Attrs(**attrs) if attrs else EMPTY
     current = context(operands)
     in_capture = current is not None and current.builder is not None
-    if not any(isinstance(x, Traced) for x in operands) and not (in_capture and row.effect):
+    # The first test is the quick one, and nearly always enough; there are subclasses.
+    is_traced = Traced in map(type, operands) or any(isinstance(x, Traced) for x in operands)
+    if not is_traced and not (in_capture and row.effect):
         values = [np.asarray(x)[()] for x in operands]
         types = row.type([Type(dtype_of(v.dtype), v.shape) for v in values], packed)
         try:

@@ -14,6 +14,7 @@ container is. One of our own classes may define `__undertow_parts__`, which give
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from types import SimpleNamespace
@@ -305,6 +306,6 @@ def _show_static(value: object) -> str:
         return f"an array of {value.dtype.name}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if callable(value):
+    if inspect.isroutine(value):
         return "a function"
     return with_article(type(value).__name__)

@@ -1,0 +1,354 @@
+"""What NumPy's functions and methods do differently from the functions of ut: their arguments come in NumPy's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.frontend.functions import array as arrays
+from undertow.frontend.functions import creation, elementwise, linalg, plain
+from undertow.frontend.functions import reduction as along
+from undertow.frontend.values.operands import as_operand, is_static_int, numbers, one_axis, static_int, type_of
+from undertow.frontend.values.traced import FUNCTIONS, Traced
+from undertow.types import bool_, dtype_of, f64, said
+
+
+def flattened(x: Any) -> Any:
+    return arrays.reshape(x, (-1,))
+
+
+def dtype_in(x: Any) -> Any:
+    return type_of(as_operand(x)).dtype
+
+
+def rank_of(x: Any) -> int:
+    return type_of(as_operand(x)).rank
+
+
+def refuse_booleans(name: str, x: Any, gives: str) -> None:
+    if dtype_in(x) == bool_:
+        raise TypeMismatch(
+            f"{name} of booleans is {gives} in NumPy, which graphs do not have",
+            hint="convert them first, as in x.astype(np.int64)",
+        )
+
+
+def mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    value = a if dtype is None else elementwise.astype(a, dtype_of(dtype))
+    mean = along.mean(value, axis=axis, keepdims=keepdims)
+    return mean if dtype is None else elementwise.astype(mean, dtype_of(dtype))
+
+
+def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    def spread(a: Any, axis: Any, ddof: Any, keepdims: bool, correction: Any) -> Any:
+        return function(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+
+    return spread
+
+
+def average(a: Any, axis: Any, weights: Any, keepdims: bool) -> Any:
+    if weights is None:
+        return along.mean(a, axis=axis, keepdims=keepdims)
+    if type_of(as_operand(a)).shape != type_of(as_operand(weights)).shape:
+        raise TypeMismatch(
+            "np.average takes weights of the shape of the array", hint="write ut.sum(a * w, axis=0) / ut.sum(w)"
+        )
+    total = along.sum(plain.multiply(a, weights), axis=axis, keepdims=keepdims)
+    return plain.divide(total, along.sum(weights, axis=axis, keepdims=keepdims))
+
+
+def cumsum(a: Any, axis: Any, dtype: Any) -> Any:
+    return along.cumulative_sum(flattened(a) if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
+
+
+def cumulative_sum(x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    if include_initial:
+        raise CaptureError(
+            "np.cumulative_sum with `include_initial` cannot be captured",
+            hint="write ut.concat([[0], ut.cumulative_sum(x)])",
+        )
+    return along.cumulative_sum(x, axis=axis, dtype=dtype)
+
+
+def ordered(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def in_order(a: Any, axis: Any) -> Any:
+        return function(flattened(a), axis=0) if axis is None else function(a, axis=axis)
+
+    return in_order
+
+
+def clipped(a: Any, a_min: Any, a_max: Any, low: Any, high: Any) -> Any:
+    return elementwise.clip(a, low if a_min is None else a_min, high if a_max is None else a_max)
+
+
+def rounded(a: Any, decimals: Any) -> Any:
+    refuse_booleans("np.round", a, "float16")
+    return elementwise.round(a, static_int(decimals, "the number of decimals"))
+
+
+def swapped(a: Any, axis1: Any, axis2: Any) -> Any:
+    order = list(range(rank_of(a)))
+    first, second = (static_int(axis, "an axis of np.swapaxes") for axis in (axis1, axis2))
+    if not all(-len(order) <= axis < len(order) for axis in (first, second)):
+        raise TypeMismatch(
+            f"axis {first} or {second} is out of range for {said(type_of(as_operand(a)))}",
+            hint="count axes from 0, or from -1 backwards",
+        )
+    order[first], order[second] = order[second], order[first]
+    return arrays.permute_dims(a, tuple(order))
+
+
+def moved(a: Any, source: Any, destination: Any) -> Any:
+    if not is_static_int(source) or not is_static_int(destination):
+        raise CaptureError("np.moveaxis of several axes cannot be captured", hint="name the order: ut.permute_dims")
+    return arrays.moveaxis(a, source, destination)
+
+
+def rolled(a: Any, shift: Any, axis: Any) -> Any:
+    if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
+        raise CaptureError("np.roll along several axes cannot be captured", hint="call it once for each axis")
+    return arrays.roll(a, shift, axis=axis)
+
+
+def transposed(a: Any, axes: Any) -> Any:
+    return arrays.transpose(a, axes if axes is None or isinstance(axes, (tuple, list)) else (axes,))
+
+
+def in_rows(values: Any, least: int) -> list[Any]:
+    items = values if isinstance(values, (list, tuple)) else list(values)
+    return [at_least(v, least) for v in items]
+
+
+def at_least(x: Any, rank: int) -> Any:
+    value = as_operand(x)
+    for _ in range(rank - rank_of(value)):
+        value = arrays.expand_dims(value, 0)
+    return value
+
+
+def beside(arrays_given: Any) -> Any:
+    values = in_rows(arrays_given, 1)
+    return arrays.concat(values, axis=0 if rank_of(values[0]) == 1 else 1)
+
+
+def columns(arrays_given: Any) -> Any:
+    items = arrays_given if isinstance(arrays_given, (list, tuple)) else list(arrays_given)
+    return arrays.concat([arrays.expand_dims(at_least(v, 1), 1) if rank_of(v) < 2 else v for v in items], axis=1)
+
+
+def appended(arr: Any, values: Any, axis: Any) -> Any:
+    return arrays.concat(
+        [flattened(arr), flattened(values)] if axis is None else [arr, values], axis=0 if axis is None else axis
+    )
+
+
+def split_up(ary: Any, parts: Any, axis: Any) -> Any:
+    return arrays.split(ary, list(parts) if isinstance(parts, np.ndarray) else parts, axis=axis)
+
+
+def taken(a: Any, indices: Any, axis: Any) -> Any:
+    return arrays.take(flattened(a) if axis is None else a, indices, axis=0 if axis is None else axis)
+
+
+def taken_along(arr: Any, indices: Any, axis: Any) -> Any:
+    if axis is None:
+        return arrays.take_along_axis(flattened(arr), indices, axis=0)
+    return arrays.take_along_axis(arr, indices, axis=axis)
+
+
+def _known_shape(x: Any, name: str) -> tuple[int, ...]:
+    known = type_of(as_operand(x)).shape
+    if not all(isinstance(d, int) for d in known):
+        raise CaptureError(
+            f"{name} of an array whose shape is known only at run time cannot be captured",
+            hint="use ut.arange and ut.take",
+        )
+    return known  # type: ignore[return-value]
+
+
+def diagonal(a: Any, offset: Any, axis1: Any, axis2: Any) -> Any:
+    if rank_of(a) != 2 or (axis1, axis2) not in ((0, 1), (-2, -1)):
+        raise CaptureError(
+            "np.diagonal can be captured for a matrix alone", hint="write ut.einsum('...ii->...i', x) for the main one"
+        )
+    size = np.prod(_known_shape(a, "np.diagonal"), dtype=int)
+    places = np.diagonal(np.arange(size).reshape(_known_shape(a, "np.diagonal")), static_int(offset, "the offset"))
+    return arrays.take(flattened(a), places)
+
+
+def diag(v: Any, k: Any) -> Any:
+    if rank_of(v) == 2:
+        return diagonal(v, k, 0, 1)
+    if rank_of(v) != 1:
+        raise TypeMismatch(f"np.diag takes a vector or a matrix, not {said(type_of(as_operand(v)))}", hint="reshape it")
+    (length,) = _known_shape(v, "np.diag")
+    offset = static_int(k, "the offset of np.diag")
+    side = length + abs(offset)
+    places = np.zeros((side, side), np.int64)
+    rows = np.arange(length) + max(-offset, 0)
+    places[rows, rows + offset] = np.arange(1, length + 1)
+    zero = arrays.reshape(creation.zeros(1, dtype=dtype_in(v)), (1,))
+    return arrays.take(arrays.concat([zero, v]), places)
+
+
+def difference(a: Any, n: Any, axis: Any) -> Any:
+    refuse_booleans("np.diff", a, "whether they differ")
+    value = a
+    for _ in range(static_int(n, "the order of np.diff")):
+        value = plain.subtract(
+            arrays.slice_between(value, 1, None, axis=axis), arrays.slice_between(value, None, -1, axis=axis)
+        )
+    return value
+
+
+def repeated(a: Any, repeats: Any, axis: Any) -> Any:
+    value = flattened(a) if axis is None else as_operand(a)
+    at = 0 if axis is None else one_axis(axis, type_of(value).rank, "np.repeat")
+    if isinstance(repeats, (Traced, list, tuple)) or not is_static_int(repeats):
+        raise CaptureError("np.repeat can be captured with one number of times alone", hint="use ut.take")
+    length = _known_shape(value, "np.repeat")[at]
+    return arrays.take(value, np.repeat(np.arange(length), repeats), axis=at)
+
+
+def tiled(a: Any, reps: Any) -> Any:
+    times = [static_int(r, "a repetition of np.tile") for r in (reps if isinstance(reps, (tuple, list)) else (reps,))]
+    value = at_least(a, len(times))
+    times = [1] * (rank_of(value) - len(times)) + times
+    for axis, count in enumerate(times):
+        if count != 1:
+            length = _known_shape(value, "np.tile")[axis]
+            value = arrays.take(value, np.tile(np.arange(length), count), axis=axis)
+    return value
+
+
+def vdot(a: Any, b: Any) -> Any:
+    return linalg.dot(flattened(a), flattened(b))
+
+
+def inner(a: Any, b: Any) -> Any:
+    if 0 in (rank_of(a), rank_of(b)):
+        return plain.multiply(a, b)
+    return linalg.tensordot(a, b, axes=([-1], [-1]))
+
+
+def product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def multiply(a: Any, b: Any, *more: Any) -> Any:
+        if dtype_in(a) == bool_ and dtype_in(b) == bool_:
+            refuse_booleans(name, a, "a boolean")
+        return function(a, b, *more)
+
+    return multiply
+
+
+def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+    value = numbers(x)[0]
+    if axis is None and ord is None:
+        value, axis, shape = flattened(value), 0, (1,) * rank_of(x)
+        total = plain.sqrt(along.sum(plain.square(value)))
+        return arrays.reshape(total, shape) if keepdims else total
+    if axis is None and rank_of(value) == 1:
+        axis = 0
+    if isinstance(axis, tuple) and len(axis) == 1:
+        axis = axis[0]
+    if not is_static_int(axis) or not (ord is None or ord in (1, 2, np.inf)):
+        raise CaptureError(
+            f"np.linalg.norm with ord={brief(ord)} and axis={brief(axis)} cannot be captured",
+            hint="write it with ut.sum, ut.abs, ut.max and ut.sqrt",
+        )
+    value = elementwise.astype(value, f64) if dtype_in(value).kind == "int" else value
+    if ord == np.inf:
+        return plain.max(plain.abs(value), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return along.sum(plain.abs(value), axis=axis, keepdims=keepdims)
+    return plain.sqrt(along.sum(plain.square(value), axis=axis, keepdims=keepdims))
+
+
+def real(val: Any) -> Any:
+    refuse_booleans("np.real", val, "an integer")
+    return as_operand(val)
+
+
+def is_close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    bound = plain.add(atol, plain.multiply(rtol, plain.abs(b)))
+    near = plain.logical_and(plain.isfinite(b), plain.less_equal(plain.abs(plain.subtract(a, b)), bound))
+    close = plain.logical_or(near, plain.equal(a, b))
+    return plain.logical_or(close, plain.logical_and(plain.isnan(a), plain.isnan(b))) if equal_nan else close
+
+
+def is_equal(a1: Any, a2: Any) -> Any:
+    if type_of(as_operand(a1)).shape != type_of(as_operand(a2)).shape:
+        _known_shape(a1, "np.array_equal"), _known_shape(a2, "np.array_equal")
+        return False
+    return plain.all(plain.equal(a1, a2))
+
+
+def as_array(object: Any, dtype: Any, ndmin: Any = 0) -> Any:
+    return at_least(creation.asarray(object, dtype=dtype), static_int(ndmin, "ndmin"))
+
+
+def counted(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    return creation.arange(start, stop, 1 if step is None else step, dtype=dtype)
+
+
+def spaced(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any) -> Any:
+    if dtype is not None and dtype_of(dtype).kind != "float":
+        raise TypeMismatch("np.linspace of integers cannot be captured", hint="convert the result with ut.astype")
+    return creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
+
+
+def like(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, dtype: function(a, dtype=dtype)
+
+
+def size_of(a: Any, axis: Any) -> Any:
+    return along.size(a) if axis is None else arrays.length(a, axis)
+
+
+def chosen(condition: Any, x: Any, y: Any) -> Any:
+    if x is None or y is None:
+        raise CaptureError(
+            "np.where(condition) alone cannot be captured: how many elements are true is known only at run time",
+            hint="write ut.where(condition, x, y)",
+        )
+    return plain.where(condition, x, y)
+
+
+def reduced(function: Callable[..., Any], of_booleans: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any, keepdims: bool) -> Any:
+        is_boolean = of_booleans is not None and dtype_in(a) == bool_
+        return (of_booleans if is_boolean else function)(a, axis=axis, keepdims=keepdims)  # type: ignore[misc]
+
+    return reduce
+
+
+def item_of(a: Any, *at: Any) -> Any:
+    if not at:
+        size = np.prod(_known_shape(a, "x.item()"), dtype=int)
+        if size != 1:
+            raise TypeMismatch(f"x.item() takes an array of one element, not {said(a.type)}", hint="name it: x[i]")
+        return elementwise.python_number(arrays.reshape(a, ()))
+    if len(at) == 1 and not isinstance(at[0], tuple):
+        return elementwise.python_number(FUNCTIONS["__getitem__"](flattened(a), at[0]))
+    return elementwise.python_number(FUNCTIONS["__getitem__"](a, at[0] if len(at) == 1 else at))
+
+
+def nested(a: Any) -> Any:
+    """x.tolist(): nested lists of scalars. (Recursion is as deep as an array has axes.)"""
+    known = _known_shape(a, "x.tolist()")
+    return [nested(part) for part in arrays.unstack(a)] if known else elementwise.python_number(a)
+
+
+def reshaped(a: Any, *shape: Any) -> Any:
+    return arrays.reshape(a, shape[0] if len(shape) == 1 else shape)
+
+
+def turned(a: Any, *axes: Any) -> Any:
+    order = axes[0] if len(axes) == 1 and not is_static_int(axes[0]) else axes or None
+    return arrays.transpose(a, order)
+
+
+def converted(a: Any, dtype: Any) -> Any:
+    return elementwise.astype(a, dtype)

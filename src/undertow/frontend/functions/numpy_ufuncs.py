@@ -1,0 +1,110 @@
+"""NumPy's ufuncs on traced values: our functions, with NumPy's dtypes where booleans or integers have others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError, TypeMismatch
+from undertow.frontend.functions import elementwise, plain
+from undertow.frontend.functions import numpy_meanings as meanings
+from undertow.frontend.functions.numpy_rows import is_harmless
+from undertow.frontend.values.operands import as_operand, type_of
+from undertow.types import DTYPES, bool_
+
+
+def _degrees(x: Any) -> Any:
+    return plain.multiply(x, 180.0 / np.pi)
+
+
+def _radians(x: Any) -> Any:
+    return plain.multiply(x, np.pi / 180.0)
+
+
+def _log_add(x: Any, y: Any) -> Any:
+    apart = plain.abs(plain.subtract(x, y))
+    larger = plain.maximum(x, y)
+    both = plain.add(larger, plain.log1p(plain.exp(plain.negative(apart))))
+    return plain.where(plain.equal(x, y), plain.add(larger, np.log(2.0)), both)  # infinities of one sign
+
+
+def _divmod(x: Any, y: Any) -> Any:
+    return plain.floor_divide(x, y), plain.remainder(x, y)
+
+
+def _known(which: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """np.fmax or np.fmin: the number, where the other is nan."""
+
+    def pick(x: Any, y: Any) -> Any:
+        return plain.where(plain.isnan(x), y, plain.where(plain.isnan(y), x, which(x, y)))
+
+    return pick
+
+
+COMPOSED: Mapping[str, Callable[..., Any]] = {
+    "fabs": plain.abs, "degrees": _degrees, "rad2deg": _degrees, "radians": _radians, "deg2rad": _radians,
+    "logaddexp": _log_add, "divmod": _divmod, "fmax": _known(plain.maximum), "fmin": _known(plain.minimum),
+    "conjugate": as_operand,
+}  # fmt: skip
+
+
+def _shadow(value: Any) -> Any:
+    """What NumPy decides the dtype of a result by: a dtype, or the class of a Python number."""
+    return type(value) if isinstance(value, (bool, int, float)) else type_of(value).dtype.numpy
+
+
+@cache
+def _dtypes_in_numpy(ufunc: Any, *shadows: Any) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the results of a ufunc. An empty array of each dtype stands for an operand."""
+    empty = [np.zeros(0, s) if isinstance(s, np.dtype) else s(1) for s in shadows]
+    results = ufunc(*empty)
+    return tuple(r.dtype for r in (results if isinstance(results, tuple) else (results,)))
+
+
+def apply(ufunc: Any, function: Callable[..., Any], *inputs: Any, **kwargs: Any) -> Any:
+    """A ufunc of NumPy's on traced values: our function, with NumPy's dtypes where booleans or integers have others."""
+    for name, value in kwargs.items():
+        if not is_harmless(ufunc.__name__, name, value):
+            raise CaptureError(
+                f"np.{ufunc.__name__} with {name}= cannot be captured",
+                hint=f"assign the result instead: y = np.{ufunc.__name__}(x)" if name == "out" else "use ut.where",
+            )
+    if len(inputs) != ufunc.nin:
+        raise CaptureError(
+            f"np.{ufunc.__name__} with {len(inputs)} arguments cannot be captured",
+            hint=f"it takes {ufunc.nin}; assign the result instead of an output argument",
+        )
+    operands = [
+        x if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic) else as_operand(x) for x in inputs
+    ]
+    kinds = {type_of(as_operand(x)).dtype.kind for x in operands}
+    if "float" in kinds:
+        return function(*operands)
+    if ufunc.signature is not None:
+        return meanings.product(f"np.{ufunc.__name__}", function)(*operands)
+    try:
+        wanted = _dtypes_in_numpy(ufunc, *map(_shadow, operands))
+    except TypeError as fault:
+        raise TypeMismatch(
+            f"np.{ufunc.__name__} does not take these operands: {' '.join(str(fault).split())}",
+            hint="convert them with x.astype(np.int64), or use ut.logical_xor, ut.logical_not",
+        ) from None
+    ours = {dtype.numpy for dtype in DTYPES.values()}
+    if not set(wanted) <= ours or ufunc is np.reciprocal:
+        _refuse_small(ufunc, wanted[0])
+    if wanted[0].kind == "f":
+        operands = [elementwise.astype(x, wanted[0]) for x in operands]
+    result = function(*operands)
+    if wanted == (np.dtype(bool),) and meanings.dtype_in(result) != bool_:
+        return elementwise.astype(result, bool_)
+    return result
+
+
+def _refuse_small(ufunc: Any, dtype: np.dtype[Any]) -> None:
+    raise TypeMismatch(
+        f"np.{ufunc.__name__} of these operands is {dtype.name} in NumPy, which graphs do not compute",
+        hint="convert them first, as in x.astype(np.float64)",
+    )

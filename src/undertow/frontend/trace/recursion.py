@@ -1,0 +1,81 @@
+"""Errors of recursion that cannot be captured: results of unknown type, arguments of ever new types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, get_origin
+
+import numpy as np
+
+from undertow.errors import CaptureError, Span
+from undertow.frontend.syntax.source import Closure
+from undertow.frontend.trace.definition import Arguments
+from undertow.frontend.values import tree
+from undertow.types import Type, i64
+
+
+def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str], span: Span | None) -> CaptureError:
+    """The error of a call, inside others, of a function that is being captured and has no annotated result."""
+    names = inside[inside.index(closure.name) :] if closure.name in inside else []
+    through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
+    if isinstance(closure.node, ast.Lambda):
+        return CaptureError(
+            "a lambda that calls itself cannot annotate its result",
+            span,
+            hint="use a `def` with an annotated result: `def f(n: ut.i64) -> ut.i64:`",
+        )
+    taken = ", ".join(closure.signature.parameters)
+    written = closure.annotations.get("return")
+    is_vague = any(written is kind or get_origin(written) is kind for kind in (np.ndarray, tuple, dict))
+    said = f", but its annotation {'says too little' if is_vague else 'is not a type'}"
+    said = said if "return" in closure.annotations else ""
+    like = max(types, key=lambda type: type.rank, default=Type(i64))  # often a result is like an argument
+    shape = f"[{', '.join(['None'] * like.rank)}]" if like.rank else ""
+    example = f"def {closure.node.name}({taken}) -> ut.{like.dtype}{shape}:"
+    hint = f"annotate the result, as in `{example}`, or ut.f32[3], or tuple[ut.i64, ut.f64]"
+    for kind, instead in _ANNOTATIONS.items():
+        if written is not None and (written is kind or get_origin(written) is kind):
+            hint = instead
+    return CaptureError(f"`{closure.name}` calls itself{through}, so its result must be annotated{said}", span, hint)
+
+
+_ANNOTATIONS: dict[Any, str] = {
+    np.ndarray: "say of what, and its axes: `-> ut.f64[None]` of any length, or `-> ut.f64[3]`",
+    tuple: "say what it holds: `-> tuple[ut.i64, ut.f64]`",
+    list: "a list has a known length: return an array, `-> ut.i64[None]`, or a tuple, `-> tuple[ut.i64, ut.i64]`",
+    dict: 'say what it holds: `-> {"a": ut.i64, "b": ut.f64}`, or a dataclass with annotated fields',
+    str: "texts are not known before the run: return numbers, and make a text of them in the caller",
+}
+
+
+def _holds_function(structure: tree.Structure) -> bool:
+    return any(token[0] == "static" and callable(token[1].value) for token in structure)
+
+
+def too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
+    """The error of a recursion with arguments of a new type at each call: it names the argument and its types."""
+    shown: list[list[str]] = []
+    for call in calls[:4]:
+        rest = iter(call.types)
+        shown.append([tree.show(s, [next(rest) for token in s if token == tree.LEAF]) for s in call.structures])
+    for number, parameter in enumerate(calls[0].parameters):
+        held = [call.structures[number] for call in calls]
+        if len(set(held)) == len(held) and any(map(_holds_function, held)):
+            return CaptureError(
+                f"argument `{parameter}` of `{name}` is a new function at each call, which refers to the one before",
+                hint="the functions of a graph are known when it is captured: pass what they would remember "
+                "as numbers or arrays, such as an accumulator, or return it and compute on the way back",
+            )
+    columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
+    parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])
+    while len(types) > 2 and sum(map(len, types)) > 80:
+        types = types[:-1]
+    is_text = types[0][:1] in ("'", '"')
+    return CaptureError(
+        f"argument `{parameter}` of `{name}` {'is another text' if is_text else 'has a different type'} at each call: "
+        f"{', '.join(types)}, ...",
+        hint="pass the codes of its characters, np.array([ord(c) for c in text]): an array may have any length"
+        if is_text
+        else "a recursive call must keep the dtypes, ranks and structures of its arguments",
+    )
