@@ -1,10 +1,13 @@
 """Undertow: recursive functions in static dataflow graphs.
 
-Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
-elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then public, data,
-models, train, cli and __main__. mypy_plugin stands by itself.
-CONTRIBUTING.md draws who may import whom.
+Decorate a Python function with @ut.function and call it; ut.grad differentiates it, and f.map calls it for many
+arguments in one run. help(ut.function) and help(ut.options) say more; dir(ut) lists all names, and those of NumPy
+mean what they mean there.
 """
+
+# Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
+# elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then public, data,
+# models, train, cli and __main__. mypy_plugin stands by itself. CONTRIBUTING.md draws who may import whom.
 
 import importlib as _importlib
 from importlib.util import find_spec as _find_spec
@@ -40,8 +43,13 @@ def __getattr__(name: str) -> _Any:
     if name in globals():
         return globals()[name]
     from undertow.elsewhere import FRAMEWORKS, unknown_name
+    from undertow.tracebacks import shorten
 
-    raise unknown_name("ut", name, known, FRAMEWORKS)
+    try:
+        raise unknown_name("ut", name, known, FRAMEWORKS)
+    except AttributeError as fault:
+        shorten(fault)
+        raise
 
 
 def __dir__() -> list[str]:

@@ -25,6 +25,7 @@ _RANDOM = "random numbers are in ut.random; `with ut.options(seed=0)` makes them
 _NEURAL = "there are no layers: write ut.matmul(x, w) + b, ut.relu(x), ut.softmax(x); models of trees are in ut.models"
 _DTYPES = "the dtypes are ut.bool, ut.i32, ut.i64, ut.f32 and ut.f64"
 _DEVICE = "runs are on the CPU, on all cores; ut.options(threads=2) limits them"
+_MADE = "the first call captures it; f.graph(*args) and f.plan(*args) show what was made"
 _RUNS = "call the function: f(x); f.run(x, stats=True) also counts what the run did"
 
 # What a name means in JAX, PyTorch, TensorFlow, Numba or Cilk, and what stands for it here.
@@ -82,9 +83,21 @@ FRAMEWORKS: Mapping[str, str] = {
     "newaxis": "write None: x[:, None]",
 }  # fmt: skip
 
+# The same for methods of a captured function.
+METHODS: Mapping[str, str] = {
+    **dict.fromkeys(("grad", "backward", "gradient", "vjp", "jvp", "value_and_grad"), _GRADIENTS),
+    **dict.fromkeys(("vmap", "pmap", "batch", "vectorize", "starmap"), "write f.map(xs)"),
+    **dict.fromkeys(("lower", "compile", "jit", "trace", "get_concrete_function"), _MADE),
+    **dict.fromkeys(("cache_clear", "clear_cache", "reset", "recompile"), "f.clear() forgets what was captured"),
+    **dict.fromkeys(("py_func", "fn", "func", "python_function"), "write f.__wrapped__, or f.run(x, engine='python')"),
+    "eval": _RUNS,
+    "options": "write f.run(x, max_depth=100), or `with ut.options(max_depth=100)`",
+    "save": "write ut.save(f, path)",
+}  # fmt: skip
+
 
 def unknown_name(owner: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str] = {}) -> UnknownName:
-    """The error of a name that the module `owner` does not have; `known` are those that it has."""
+    """The error of a name that the module or function `owner` does not have; `known` are those that it has."""
     import difflib  # an error may take its time, an import may not
 
     if name in elsewhere:

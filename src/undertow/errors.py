@@ -188,7 +188,7 @@ class UndertowError(Exception):
 
 
 class UnknownName(UndertowError, AttributeError):
-    """A module of Undertow has no such name."""
+    """A module of Undertow, or a captured function, has no such name."""
 
 
 class CaptureError(_OfKind, UndertowError):

@@ -20,7 +20,7 @@ def run_python(*args: str, folder: Path, text: str = "", timeout: float = 120) -
     """A Python process of its own, in a folder, that knows Undertow and reads a text."""
     return subprocess.run(
         [sys.executable, *args], cwd=folder, input=text, capture_output=True, text=True, timeout=timeout, check=False,
-        env=_environment(),
+        env={**_environment(), "HOME": str(folder)},
     )  # fmt: skip
 
 

@@ -33,6 +33,9 @@ PROGRAMS = {
         """,
         ["main()", "f(1.0)", "return g(x)", "return h(x) + 1", "return x.foo"],
     ),
+    "name": ("ut.vmap", ["ut.vmap"]),
+    "name in a module": ("ut.random.nomral", ["ut.random.nomral"]),
+    "name of a method": ("ut.function(lambda x: x).vmap", [".vmap"]),
     "argument": ("ut.function(lambda x: x)('text', 1)", ["ut.function(lambda x: x)('text', 1)"]),
     "annotation": (
         """

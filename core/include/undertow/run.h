@@ -45,10 +45,13 @@ class Host {
 };
 
 /// Calls may nest so deep unless the user asks for more (MAX_DEPTH in engines/contract.py). Who has not asked may have
-/// forgotten a base case, and is told so before the frames take much of the machine's memory.
+/// forgotten a base case, and is told so before the frames take much of the machine's memory: scalars reach the full
+/// depth, frames with arrays or with wide waves below them are told much earlier, for each of them also takes longer.
 constexpr int64_t kUnaskedDepth = 2'000'000;
-constexpr int64_t kUnaskedDepthOfLargeFrames = 20'000;
+constexpr int64_t kUnaskedDepthOfLargeFrames = 10'000;
 constexpr int64_t kUnaskedBytes = int64_t{3} << 28;
+constexpr int64_t kUnaskedBytesOfLargeFrames = int64_t{1} << 28;
+constexpr int64_t kLargeFrame = 512;  // bytes for each call that is open
 
 struct RunOptions {
   int64_t width = 4096;  ///< lanes of a wave, at most
@@ -64,10 +67,11 @@ struct RunOptions {
   bool shows_progress = false;  ///< tell the host now and then how far the run has come
 
   /// Throws if calls may not nest so deep; `live` bytes are in use.
-  void check_depth(int64_t depth, int64_t live, int64_t most_unasked = kUnaskedBytes) const {
+  void check_depth(int64_t depth, int64_t live) const {
     if (depth > max_depth) throw OverLimit{OverLimit::Kind::Depth};
-    if (depth > kUnaskedDepthOfLargeFrames && live > most_unasked && max_depth == kUnaskedDepth)
-      throw OverLimit{OverLimit::Kind::Depth, live};
+    if (depth <= kUnaskedDepthOfLargeFrames || max_depth != kUnaskedDepth) return;
+    const bool is_large = live > depth * kLargeFrame;
+    if (live > (is_large ? kUnaskedBytesOfLargeFrames : kUnaskedBytes)) throw OverLimit{OverLimit::Kind::Depth, live};
   }
 };
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from undertow.api.planned import PlanView
 from undertow.api.program import GraphView, Program, Programs, apart, begin, is_outermost
 from undertow.api.quick import MISSED, remember
 from undertow.api.reload import follow_autoreload
+from undertow.elsewhere import METHODS, unknown_name
 from undertow.engines.contract import Plan, Stats, sum_stats
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Stopped
@@ -93,6 +94,14 @@ class Function:
             return make(*copy.deepcopy(args, memo))
         bound = copy.deepcopy(self.__undertow_bound__, memo)
         return Function(self.__undertow_definition__, bound, self.__undertow_programs__)
+
+    if not TYPE_CHECKING:  # for a checker, a class with `__getattr__` would have every name
+
+        @boundary
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise unknown_name(getattr(self, "__name__", "f"), name, dir(self), METHODS)
 
     # -- calling -------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.state import Variable, transaction
 from undertow.frontend.values.traced import Traced, context
 from undertow.ops.state import Own
-from undertow.tracebacks import boundaries
+from undertow.tracebacks import boundaries, boundary
 from undertow.types import f64, promote
 
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "State", "Updater", "clip_by_norm", "global_norm"]
@@ -476,6 +476,7 @@ _NAMED_ELSEWHERE = {
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise unknown_name("ut.optim", name, __all__, _NAMED_ELSEWHERE)
 

@@ -12,6 +12,7 @@ from undertow.data.parse import parse_brackets, parse_listops, parse_sexpression
 from undertow.data.unparse import to_brackets, to_jsonl, to_listops, to_sexpressions
 from undertow.data.vocabulary import Vocabulary
 from undertow.elsewhere import unknown_name
+from undertow.tracebacks import boundary
 
 __all__ = [
     "ARITHMETIC", "BOOLEANS", "LISTOPS", "Forest", "Vocabulary", "arithmetic", "booleans", "from_nested", "join",
@@ -22,6 +23,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise unknown_name("ut.data", name, __all__)
 

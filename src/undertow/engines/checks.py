@@ -125,6 +125,11 @@ STOPS: dict[str, tuple[type[RunError], str, str]] = {
         "calls nest more than {options.max_depth:,} deep",
         _ASK,
     ),
+    "unasked_in_python": (
+        RecursionLimit,
+        "calls nest more than {0:,} deep, on an engine that is written in Python",
+        _ASK,
+    ),
     "unasked_bytes": (
         RecursionLimit,
         "calls nest {1:,} deep, and take {0:,} bytes so far",

@@ -11,7 +11,7 @@ import numpy as np
 
 from undertow.engines import checks, progress
 from undertow.engines.checks import Value
-from undertow.engines.contract import Options, Result, State, Stats
+from undertow.engines.contract import MAX_DEPTH, MAX_DEPTH_IN_PYTHON, Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Node, StaticGraph
@@ -173,6 +173,8 @@ class PythonRun(Generic[F]):
         self.most_frames = float("inf") if options.frames is None else options.frames
         self.most_bytes = float("inf") if options.memory is None else options.memory
         self.most_depth = float("inf") if options.max_depth is None else options.max_depth
+        if options.max_depth == MAX_DEPTH:
+            self.most_depth = MAX_DEPTH_IN_PYTHON
 
     def look(self) -> float:
         """Raise an error after the timeout, else show how far the run has come; returns when to look again."""
@@ -194,7 +196,8 @@ class PythonRun(Generic[F]):
             if frame.depth > self.deepest.depth:
                 self.deepest = frame
                 if frame.depth > self.most_depth:
-                    raise checks.stopped("depth", self.options)
+                    why = "unasked_in_python" if self.options.max_depth == MAX_DEPTH else "depth"
+                    raise checks.stopped(why, self.options, MAX_DEPTH_IN_PYTHON)
         if self.record is not None:
             parent = None if frame.parent is None else frame.parent.number
             self.record(trace.FrameStarted(frame.number, parent, frame.label, region))

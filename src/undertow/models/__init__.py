@@ -21,6 +21,7 @@ from undertow.models.rntn import RNTN
 from undertow.models.top_down import TopDownTreeLSTM
 from undertow.models.tree_lstm import TreeLSTM
 from undertow.models.tree_rnn import TreeRNN
+from undertow.tracebacks import boundary
 
 # Models that label trees, by their names on the command line.
 CLASSIFIERS: dict[str, type[TreeClassifier]] = {
@@ -50,6 +51,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise unknown_name("ut.models", name, __all__)
 

@@ -41,14 +41,14 @@ _SPECIFICATION = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d{0,4}[,_]?(?:\.\d{1,4})
 
 
 def _check_template(node: Node, values: int) -> None:
-    """Only `{}` and `{:spec}`: a field with a name could look into objects (`{0.__class__}`)."""
+    """Only `{}`, `{!s}` and `{:spec}`: a field with a name could look into objects (`{0.__class__}`)."""
     template = node.attrs.text("template")
     try:
         parts = [part for part in Formatter().parse(template) if part[1] is not None]
     except ValueError as problem:
         raise TypeMismatch(f"invalid template {template!r:.60}: {problem}") from None
     plain = all(
-        name == "" and conversion in (None, "r", "a") and _SPECIFICATION.fullmatch(form or "")
+        name == "" and conversion in (None, "s", "r", "a") and _SPECIFICATION.fullmatch(form or "")
         for _, name, form, conversion in parts
     )
     if not plain or len(parts) != values:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from undertow.elsewhere import unknown_name
+from undertow.tracebacks import boundary
 from undertow.train.checkpoint import Checkpoint, load, save
 from undertow.train.curve import curve_png
 from undertow.train.growth import Growth, growth
@@ -21,6 +22,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise unknown_name("ut.train", name, __all__)
 

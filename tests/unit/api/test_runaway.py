@@ -44,7 +44,16 @@ def test_large_frames_are_told_earlier() -> None:
         with pytest.raises(ut.RecursionLimit, match="bytes so far") as caught:
             work()
         assert "base case" in caught.value.hint, engine
-        assert 20_000 <= len(caught.value.calls) < 500_000, engine
+        assert 10_000 <= len(caught.value.calls) < 150_000, engine
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["reference", "demand"])
+def test_engines_in_python_tell_it_earlier(engine: str) -> None:
+    with pytest.raises(ut.RecursionLimit, match="more than 50,000 deep, on an engine") as caught:
+        count.run(-1, engine=engine)
+    assert "base case" in caught.value.hint and len(caught.value.calls) == 50_000
+    assert count.run(60_000, engine=engine, max_depth=None) == 60_000
 
 
 @pytest.mark.slow

@@ -198,3 +198,10 @@ def test_optimizers_refuse_objects() -> None:
     for params in (Power(), [Power(), Power()], {"net": Power(), "b": 0.5}):
         with pytest.raises(ut.TypeMismatch, match="an optimizer updates arrays in containers, not objects"):
             ut.optim.Adam(0.1).init(params)
+
+
+def test_a_long_list_of_floats() -> None:
+    held = Power()
+    held.w = [float(k) for k in range(100)]  # type: ignore[assignment]
+    found = ut.grad(lambda held, x: sum(held.w) * x)(held, 2.0)
+    assert found.w == [2.0] * 100

@@ -1137,6 +1137,15 @@ def test_objects_that_have_every_attribute() -> None:
     assert captures(f) == 1
 
 
+def test_an_attribute_that_is_missing_is_caught_as_in_python() -> None:
+    held = SimpleNamespace()
+    f = ut.function(lambda x: x * held.w)
+    with pytest.raises(AttributeError, match="has no attribute 'w'"):
+        f(1.0)
+    held.w = 2.0
+    assert f(1.0) == 2.0
+
+
 def test_defaults_of_keywords_that_change() -> None:
     def scaled(x, *, by=2.0, name="up"):
         return x * by if name == "up" else -x

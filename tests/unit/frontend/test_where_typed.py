@@ -130,6 +130,17 @@ def test_a_wrapper_is_not_what_it_wraps() -> None:
     assert ut.grad(lambda x: not_exp(x) * not_sqrt(x))(1.0) == 7.0
 
 
+@functools.cache
+@ut.function
+def cached(n: ut.i64) -> ut.i64:
+    return n if n < 2 else cached(n - 1) + cached(n - 2)
+
+
+def test_a_cache_above_a_recursive_function() -> None:
+    assert cached(20) == 6765 and cached.cache_info().misses == 1
+    assert ut.function(lambda n: cached(n) + 1)(10) == 56
+
+
 class Both:
     """Decorators of methods, in both orders."""
 
@@ -375,6 +386,8 @@ def test_the_prompt(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="this prompt keeps its lines elsewhere")
 def test_a_prompt_without_history(tmp_path: Path) -> None:
+    """The lines come through a pipe; the history that Python loads is of another day."""
+    (tmp_path / ".python_history").write_text("def f(x):\n    return x\n")
     done = run_python("-i", "-q", folder=tmp_path, text="import undertow as ut\nut.function(lambda x: x)(1)\n")
     assert "cannot find the source of `<lambda>`: this prompt keeps no history" in done.stderr
 

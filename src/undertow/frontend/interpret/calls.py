@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -405,15 +406,7 @@ class Interpreter(Containers):
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
-            raise CaptureError(
-                f"`{closure.name}` calls itself, directly or through others, more than {_INLINE_DEPTH} times",
-                hint="a recursive function that works on traced values needs @ut.function: "
-                + (
-                    "write the lambda as a `def`, and decorate that"
-                    if isinstance(closure.node, ast.Lambda)
-                    else f"decorate `{closure.name}`, and annotate its result"
-                ),
-            )
+            raise _too_deep([open_.closure for open_ in self.aliases.envs])
         try:
             if isinstance(closure.node, ast.Lambda):
                 return (yield self.expr(closure.node.body, env))
@@ -493,6 +486,23 @@ def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     is_held = value.base or any(value is array for array in arrays)
     copy: Traced = emit("identity", [value])[0] if is_held else value
     return copy
+
+
+def _too_deep(open_: Sequence[Closure]) -> CaptureError:
+    """Plain Python that goes on and on. Who is blamed is a `def`: lambdas that call each other were made by one."""
+    last, times = open_[-1], _INLINE_DEPTH
+    name = last.name
+    hint = f"decorate `{name}`, and annotate its result"
+    if isinstance(last.node, ast.Lambda):
+        hint = "write the lambda as a `def`, and decorate that"
+        defined = Counter(closure.name for closure in open_ if not isinstance(closure.node, ast.Lambda))
+        made_by, often = max(defined.items(), key=operator.itemgetter(1), default=(name, 0))
+        if often > _SHOWN_DEPTH:
+            name, times, hint = made_by, often, f"decorate `{made_by}`, and annotate its result"
+    return CaptureError(
+        f"`{name}` calls itself, directly or through others, more than {times} times",
+        hint=f"a recursive function that works on traced values needs @ut.function: {hint}",
+    )
 
 
 def _has_source(function: Any) -> bool:

@@ -21,8 +21,8 @@ _LONGEST_GUESSED = 100  # lines
 
 
 def has_history() -> bool:
-    """Is there a prompt with a history?"""
-    return bool(_history())
+    """Is there a prompt with a history? What comes through a pipe gets into none, though an older one may be loaded."""
+    return sys.__stdin__ is not None and sys.__stdin__.isatty() and bool(_history())
 
 
 def _history() -> list[str]:

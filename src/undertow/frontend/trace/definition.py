@@ -295,11 +295,6 @@ def how_to_return(value: Any, note: Annotation) -> str:
     return "return the annotated type, or change the annotation"
 
 
-_NOT_NUMBERS = {
-    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
-}  # fmt: skip
-
-
 def _is_array_like(value: Any) -> bool:
     """Does it hold numbers that may change, in a class of another library or of Python's?"""
     return not isinstance(value, (type, bytes)) and (
@@ -314,8 +309,9 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
     for token in structure:
         value = token[1].value if token[0] == "static" else None
         if isinstance(value, np.ndarray):
+            held = tree.NOT_NUMBERS.get(value.dtype.kind, "strings")
             raise TypeMismatch(
-                f"{called} is an array of {_NOT_NUMBERS.get(value.dtype.kind, 'strings')}, which graphs cannot hold",
+                f"{called} is an array of {held}, which graphs cannot hold",
                 span,
                 hint="pass an array of bool, i32, i64, f32 or f64; constants, such as names, may come in a tuple",
             )

@@ -30,6 +30,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import is_object
 from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
 from undertow.frontend.trace.outside_containers import PLAIN, copied, count_constants, is_large, parts_of, tuple_of
+from undertow.frontend.values import tree
 from undertow.frontend.values.state import Variable
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
@@ -255,7 +256,7 @@ class Places:
         if isinstance(value, (set, frozenset)):
             return self._take_equal(place, value)
         if (container := parts_of(value, place.name)) is not None:
-            if is_large(value):
+            if is_large(value) and not (self._keeps and _has_floats(value)):
                 return self._take_equal(place, value)
             place.check, place.expected, shell, build, parts = container
             if shell is not None:  # it may contain itself
@@ -589,6 +590,10 @@ def _floats_of_class(value: Any) -> list[str]:
             if is_float and name not in own and is_user_class(base) and not name.startswith("__"):
                 found[name] = None
     return list(found)
+
+
+def _has_floats(value: Any) -> bool:
+    return any(isinstance(leaf, (float, np.floating)) for leaf in tree.flatten(value)[0])
 
 
 def _is_pure(op: str) -> bool:

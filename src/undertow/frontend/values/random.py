@@ -25,7 +25,7 @@ from undertow.frontend.values.operands import as_operand, is_weak, static_int, t
 from undertow.frontend.values.traced import FUNCTIONS, Traced, context
 from undertow.ir.graph import EMPTY
 from undertow.ops.op import find
-from undertow.tracebacks import boundaries
+from undertow.tracebacks import boundaries, boundary
 from undertow.types import f64, i64
 
 __all__ = [
@@ -256,6 +256,7 @@ _NAMED_ELSEWHERE = {
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name
 
+    @boundary
     def __getattr__(name: str) -> Any:
         raise unknown_name("ut.random", name, __all__, _NAMED_ELSEWHERE)
 

@@ -30,6 +30,9 @@ Token = tuple[Any, ...]
 Structure = tuple[Token, ...]
 
 LEAF: Token = ("leaf",)
+NOT_NUMBERS = {  # what arrays of NumPy hold that graphs cannot, by the kind of their dtype
+    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
+}  # fmt: skip
 _BUILTIN = (tuple, list, dict)
 
 
@@ -303,7 +306,7 @@ def _show_static(value: object) -> str:
     if value is None or isinstance(value, (str, bytes)):
         return repr(value) if len(repr(value)) <= _LONGEST // 2 else f"a long {type(value).__name__}"
     if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype.name}"
+        return f"an array of {NOT_NUMBERS.get(value.dtype.kind, value.dtype.name)}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if inspect.isroutine(value):
