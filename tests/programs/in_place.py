@@ -84,7 +84,7 @@ def first_or_second(x, chosen):
 
 
 @ut.function
-def helpers(x: ut.f64[3], n: ut.i64):
+def changed_by_a_helper(x: ut.f64[3], n: ut.i64):
     y = x.copy()
     found = first_or_second(x, n)
     return x, y, found
@@ -211,7 +211,7 @@ PROGRAMS = [
     program(left_early, (np.zeros(6), 6), (np.zeros(6), 2), tags="arrays loop branch"),
     program(while_it_is_small, (np.zeros(3),), (np.full(3, 5.0),), tags="arrays loop"),
     program(bubble_sort, (np.array([3.0, 1.0, 2.0, 5.0, 4.0]),), tags="arrays loop branch"),
-    program(helpers, (np.zeros(3), 1), (np.zeros(3), -1), tags="arrays branch"),
+    program(changed_by_a_helper, (np.zeros(3), 1), (np.zeros(3), -1), tags="arrays branch"),
     program(sorted_in_place, (np.array([3.0, 1.0, 2.0, 5.0, 4.0, 0.0]),), tags="arrays recursive"),
     program(flood_fill, (np.array([[0, 0, 1], [1, 0, 1], [0, 0, 0]]),), tags="arrays recursive"),
     program(queens, (4,), (5,), tags="arrays recursive closure"),

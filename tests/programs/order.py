@@ -177,7 +177,7 @@ class WithClipped:
 
 
 @ut.function
-def objects(n: ut.i64) -> tuple[ut.i64, ut.i64, ut.f64, ut.i64, bool]:
+def objects_in_order(n: ut.i64) -> tuple[ut.i64, ut.i64, ut.f64, ut.i64, bool]:
     """A cached property is computed once; `__call__` may be inherited; descriptors and `__setattr__` are captured."""
     kept = Below(n)
     first = kept.twice
@@ -222,7 +222,7 @@ PROGRAMS = [
     ),
     program(rows_of_lists, (0, 1), (1, 0), (-1, -2), tags="containers arrays"),
     program(special_methods, (0,), (3,), tags="effects containers"),
-    program(objects, (3,), (-2,), tags="effects containers branch"),
+    program(objects_in_order, (3,), (-2,), tags="effects containers branch"),
     program(wide_floats, (np.array([0.1, 0.3], np.float32), np.array([3, -4], np.int32)), tags="arrays"),
     program(copies, (3, np.array([1.0, 2.0])), tags="containers arrays"),
 ]

@@ -308,7 +308,7 @@ class Interpreter(Containers):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
             computed = compute(*args, **kwargs)
-            self.owned.adopt(computed)
+            computed = self.owned.adopt(computed)
             return self._with_views(function, args, kwargs, computed)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
