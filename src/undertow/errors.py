@@ -313,10 +313,11 @@ class InternalError(UndertowError):
 def with_article(name: str) -> str:
     """The name of a kind of thing with its article, for messages.
 
-    >>> with_article("list"), with_article("array")
-    ('a list', 'an array')
+    >>> with_article("list"), with_article("array"), with_article("UserDict")
+    ('a list', 'an array', 'a UserDict')
     """
-    return f"{'an' if name[:1].lower() in set('aeiou') else 'a'} {name}"
+    is_vowel = name[:1].lower() in set("aeiou") and not name.lower().startswith(("us", "uni", "ut"))
+    return f"{'an' if is_vowel else 'a'} {name}"
 
 
 def brief(value: object, longest: int = 60) -> str:

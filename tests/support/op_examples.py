@@ -77,7 +77,8 @@ EXAMPLES: dict[str, list[Example]] = {
     **{name: binaries(*ALL) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     **{name: binaries("bool") for name in ("logical_and", "logical_or", "logical_xor")},
     **{name: binaries("bool", *INTS) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
-    **{name: binaries(*INTS) for name in ("bitwise_left_shift", "bitwise_right_shift", "within")},
+    **{name: binaries(*INTS) for name in ("bitwise_left_shift", "bitwise_right_shift")},
+    "within": [([values_of(d, a), np.abs(values_of(d, b, 1))], {}) for d in NUMBERS for a, b in PAIRS],
     "round_decimal": [
         ([values_of(d, s) * 1000, DTYPES[d].numpy.type(n)], {}) for d in FLOATS for s in SHAPES for n in (2, -2)
     ],
@@ -259,6 +260,7 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("bitwise_left_shift", [N(1), N(-1)], {}),
     ("bitwise_right_shift", [N(1), np.array([0, -1])], {}),
     ("within", [N(1), np.array([0, -1])], {}),
+    ("within", [np.float64(1.0), np.array([0.0, -1.0])], {}),
     ("max", [np.zeros(0)], {"axes": (0,), "keepdims": False}),
     ("min", [np.zeros((2, 0))], {"axes": (1,), "keepdims": False}),
     ("argmax", [np.zeros(0)], {"axis": 0, "keepdims": False}),

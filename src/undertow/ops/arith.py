@@ -17,10 +17,10 @@ import numpy as np
 from undertow.errors import Fault
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import DTYPE
-from undertow.ops.faults import by_negative, by_zero
-from undertow.ops.gradient import NO_GRADIENT, Slope, single
+from undertow.ops.faults import by_negative, by_negative_slack, by_zero
+from undertow.ops.gradient import Slope, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import ELEMENTS, FLOATS, INTEGERS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
+from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
 from undertow.ops.term import Term, apply, cast, equal, where
 from undertow.types import DTYPES, DType, Type, i64
 
@@ -52,7 +52,16 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _within(x: Any, y: Any) -> Any:
-    if y < 0 if y.ndim == 0 else (y < 0).any():
+    is_outside = y < 0 if y.ndim == 0 else (y < 0).any()
+    if x.dtype.kind == "f":
+        if is_outside:
+            raise Fault(
+                "a parameter of a random distribution is not valid",
+                hint="scales and probabilities must not be negative, probabilities must add up to 1",
+                kind=ValueError,
+            )
+        return scalar(np.where(np.True_, x, y))
+    if is_outside:
         raise Fault(
             f"an integer result does not fit in {'i32' if x.dtype == np.int32 else 'i64'}",
             hint='use floats or a wider dtype; with overflow="wrap", the default, integers wrap around',
@@ -194,8 +203,9 @@ ROWS: tuple[Op, ...] = (
         (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
     ),
     binary(
-        "within", _within, INTEGERS, 'x; a fault where y is negative: the check that overflow="error" adds',
-        NO_GRADIENT, faults=by_negative, takes=None,
+        "within", _within, NUMBERS,
+        'x; a fault where y is negative: the check that overflow="error" adds, and that of parameters of distributions',
+        (lambda v, x, y, z: v, None), faults=by_negative_slack, takes=None,
     ),
     binary(
         "atan2", np.arctan2, FLOATS, "the angle of the point (x, y); operands: y, x",

@@ -55,6 +55,11 @@ def by_negative(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bo
     return types[1].dtype.kind != "float" and (known[1] is None or bool(np.any(np.asarray(known[1]) < 0)))
 
 
+def by_negative_slack(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:
+    """A number as the second operand must not be negative."""
+    return known[1] is None or bool(np.any(np.asarray(known[1]) < 0))
+
+
 def is_outside(index: Any, length: Any) -> bool:
     """May an index, or one of an array of them, name nothing?"""
     if index is None or not isinstance(length, int):

@@ -154,11 +154,13 @@ def fitting(name: str, x: Any, y: Any) -> Any:
     """Which pairs do not fault."""
     if name == "to_integer":
         return (y >= -(2.0**63)) & (y < 2.0**63)
+    if name == "within":
+        return ~(y < 0)
     if x.dtype.kind != "i":
         return np.full(x.shape, True)
     if name in ("floor_divide", "remainder"):
         return y != 0
-    if name in ("power", "bitwise_left_shift", "bitwise_right_shift", "within"):
+    if name in ("power", "bitwise_left_shift", "bitwise_right_shift"):
         return y >= 0
     return np.full(x.shape, True)
 

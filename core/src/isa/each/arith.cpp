@@ -1,5 +1,6 @@
 // Exact elementwise arithmetic: the same bits as NumPy's. Functions like exp are in math.cpp.
 #include <cmath>
+#include <concepts>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -88,7 +89,18 @@ int64_t scan_zero(const void* operand, int64_t n) {
   return i;
 }
 
-template <class T>
+template <std::floating_point T>
+int64_t scan_negative(const void* operand, int64_t n) {
+  const T* y = static_cast<const T*>(operand);
+  bool found = false;
+  for (int64_t i = 0; i < n; ++i) found |= y[i] < 0;
+  if (!found) return -1;
+  int64_t i = 0;
+  while (!(y[i] < 0)) ++i;
+  return i;
+}
+
+template <std::integral T>
 int64_t scan_negative(const void* operand, int64_t n) {
   const T* y = static_cast<const T*>(operand);
   T all = 0;
@@ -256,6 +268,8 @@ constexpr FlatRow kRows[] = {
     binary<RightShift, int64_t>("bitwise_right_shift", &scan_negative<int64_t>, kShift),
     binary<Within, int32_t>("within", &scan_negative<int32_t>, Fault::Code::Overflow),
     binary<Within, int64_t>("within", &scan_negative<int64_t>, Fault::Code::Overflow),
+    binary<Within, float>("within", &scan_negative<float>, Fault::Code::Overflow),
+    binary<Within, double>("within", &scan_negative<double>, Fault::Code::Overflow),
     UNDERTOW_NUMBERS(unary, "negative", Negative),
     UNDERTOW_NUMBERS(unary, "abs", Abs),
     UNDERTOW_NUMBERS(unary, "sign", Sign),

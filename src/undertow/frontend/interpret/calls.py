@@ -74,7 +74,6 @@ class Interpreter(Containers):
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx)
-        self.statics = 0  # how many `ut.static(...)` are being evaluated
         self.call_site: ast.Call | None = None  # the call that was written last, for messages
         self.cached: dict[Any, Any] = {}  # results of functions under functools.cache
 

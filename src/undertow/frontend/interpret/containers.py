@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections import defaultdict, deque
 from types import ModuleType
 from typing import Any
@@ -69,6 +70,12 @@ class Containers(Expressions):
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
             raise _no_attribute(value, name, AttributeError(name), span)
+        if value is sys and name == "modules" and not self.statics:
+            raise CaptureError(
+                "`sys.modules` changes with every import, which a graph does not see",
+                span,
+                hint="look before the call, and pass the answer as an argument, or keep it: ut.static(...)",
+            )
         try:
             held = self.ctx.session.attribute(value, name)
             if isinstance(value, Traced) and name == "T":

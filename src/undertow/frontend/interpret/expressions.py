@@ -31,7 +31,7 @@ from undertow.frontend.interpret.comparing import compare_containers, contains_c
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
-from undertow.frontend.interpret.purity import is_users, refuse_foreign
+from undertow.frontend.interpret.purity import refuse_foreign
 from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
 from undertow.frontend.interpret.special import of_operator, special, truth_of
@@ -62,6 +62,7 @@ class Expressions:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.depth = 0
+        self.statics = 0  # how many `ut.static(...)` are being evaluated
         self.owned = Ownership(ctx)
         self.aliases = Aliases(ctx, self.owned)
         self.changes = Changes(ctx, self.aliases)
@@ -104,7 +105,11 @@ class Expressions:
         self.ctx.span = self.span(node, env)
 
     def name(self, node: ast.Name, env: Env) -> Any:
-        value = self.find(node.id, env)
+        try:
+            value = self.find(node.id, env)
+        except CaptureError as fault:  # what is outside cannot be read
+            fault.span = fault.span or self.span(node, env)
+            raise
         if value is MISSING:
             raise CaptureError(
                 f"`{node.id}` is not defined",
@@ -206,8 +211,8 @@ class Expressions:
         raise NotImplementedError  # calls.py
 
     def hold_objects(self, *values: Any) -> None:
-        """Objects of the user's that code which is not captured gets to see: these, and no others, will do."""
-        objects = tuple(value for value in values if is_users(value))
+        """Objects that code which is not captured gets to see: these, and no others, will do."""
+        objects = tuple(value for value in values if type(value) not in _KNOWN)
         if objects:
             self.ctx.session.hold(objects)
 

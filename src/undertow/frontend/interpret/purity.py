@@ -43,12 +43,14 @@ _IMPURE = frozenset((
     "builtins.open", "builtins.input", "builtins.breakpoint", "builtins.__import__", "builtins.exec", "builtins.eval",
     "builtins.compile", "builtins.exit", "builtins.quit", "builtins.help", "builtins.memoryview",
     "datetime.now", "datetime.utcnow", "datetime.today", "inspect.currentframe", "inspect.stack",
+    "decimal.getcontext", "decimal.setcontext", "decimal.localcontext", "_decimal.getcontext",
     "contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir", "json.dump", "json.load",
     "numpy.random", "numpy.ctypeslib", "numpy.f2py", "numpy.testing", "numpy.distutils",
     *(f"numpy.{name}" for name in (
         "copyto", "fill_diagonal", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "place", "put",
         "put_along_axis", "putmask", "save", "savetxt", "savez", "savez_compressed", "set_printoptions", "setbufsize",
         "seterr", "seterrcall", "show_config", "show_runtime", "tofile", "dump", "open_memmap", "errstate",
+        "geterr", "geterrcall", "getbufsize", "get_printoptions", "printoptions",
     )),
 ))  # fmt: skip
 
@@ -67,6 +69,7 @@ _INSTEAD = {
          "_csv", "pickle", "_pickle", "glob", "tempfile", "http", "requests", "builtins.open", "numpy", "json"), _FILES,
     ),
     **dict.fromkeys(("logging", "warnings", "_warnings", "sys"), _LOGGING),
+    "os.getenv": "os.environ[...] and os.environ.get(...) are read at each call",
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from undertow import _core
+from undertow.frontend.trace.opaque import is_same
 from undertow.ir.exact import exact
 from undertow.types import bool_, f32, f64, i32, i64
 
@@ -62,6 +63,8 @@ def is_equal(a: Any, b: Any) -> bool:
     """Are these the same constant? (The core compares what is common: Python's numbers, strings and containers.)"""
     if type(a) is not type(b):
         return False
+    if (held := is_same(a, b)) is not None:
+        return held
     if isinstance(a, np.ndarray):
         return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
     return bool(exact(a) == exact(b))

@@ -85,6 +85,8 @@ def _attempt(
             value = drive(write(session, leaves))
             results, structure = tree.flatten(value, is_traced)
             refuse_closures(structure)
+            # An object from outside is returned itself: another one will not do.
+            session.hold(token[1].value for token in structure if token[0] == "static")
             ports = [port_in(leaf, 0, ctx) for leaf in results]
         except UndertowError as fault:
             _with_more_guards(main, places)

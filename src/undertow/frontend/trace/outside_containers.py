@@ -15,6 +15,7 @@ import numpy as np
 
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.trace.guards import Check, Read
+from undertow.frontend.trace.opaque import WRAPPERS
 from undertow.frontend.values import tree
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic)
@@ -45,6 +46,10 @@ def parts_of(value: Any, name: str) -> Parts | None:
         return Check.SAME, value, None, functools.partial(_rebound, value), parts
     if kind is functools.partial:
         return _of_attributes(value, name, ("func", "args", "keywords"), None, _partial)
+    if isinstance(value, WRAPPERS):
+        wrapper = object.__new__(kind)
+        own_part = (Read.ATTRIBUTE, "__dict__", vars(value), name)
+        return Check.KIND, kind, wrapper, functools.partial(_with_own, wrapper), [own_part]
     if tree.children(value) is None or hasattr(kind, "__undertow_parts__"):
         return None
     instance: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)

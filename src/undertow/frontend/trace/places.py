@@ -29,6 +29,7 @@ from undertow.frontend.syntax.source import is_filled
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import is_object
 from undertow.frontend.trace.guards import DTYPE_NUMBERS, Check, Guards, Read, Row, make_guards
+from undertow.frontend.trace.opaque import WRAPPERS, held_copy, is_changing, is_opaque
 from undertow.frontend.trace.outside_containers import PLAIN, copied, count_constants, is_large, parts_of, tuple_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.state import Variable
@@ -131,6 +132,7 @@ class Places:
         # Objects, containers and arrays: id -> (the original, what the program got, its place).
         self._known: dict[int, tuple[Any, Any, Place]] = {}
         self._hidden: dict[Port, tuple[Place, Any]] = {}  # the value at capture
+        self._held: dict[int, Any] = {}  # containers whose contents are guarded
         self._code: dict[int, Any] = {}  # functions of the user's that run as they are
         self._keeps = False  # is what is being read differentiated? Then it stays a hidden argument
 
@@ -212,8 +214,17 @@ class Places:
         if isinstance(value, FunctionType):
             place.check, place.expected = Check.FUNCTION, (value, value.__code__, value.__defaults__)
             waiting.append(value)
+        elif is_opaque(value):
+            place.check, place.expected = Check.EQUAL, held_copy(value, place.name)
         elif isinstance(value, (*PLAIN, np.ndarray)) or count_constants(value) is not None:
             place.check, place.expected = Check.EQUAL, copied(value)
+        elif isinstance(value, (list, tuple, dict)) and id(value) not in self._held:
+            self._held[id(value)] = value
+            labels: Any = tuple(dict.keys(value)) if isinstance(value, dict) else range(len(value))
+            place.check = Check.KEYS if isinstance(value, dict) else Check.LENGTH
+            place.expected = (type(value), labels if isinstance(value, dict) else len(value))
+            for label, item in zip(labels, tree.items_of(value), strict=True):
+                self._hold(place, None, Read.ITEM, label, item, waiting)
         elif is_object(value) and id(value) not in self._known:
             place.check, place.expected = Check.KIND, type(value)
             self._known[id(value)] = (value, value, place)
@@ -263,6 +274,10 @@ class Places:
                 self._remember(value, shell, place)
             open_containers.append(_Container(value, place, parts, [], build))
             return _LATER
+        if is_opaque(value):
+            place.check, place.expected = Check.EQUAL, held_copy(value, place.name)
+            self._remember(value, place.expected, place)
+            return place.expected
         if is_object(value):
             place.check, place.expected = Check.KIND, kind
             self._known[id(value)] = (value, value, place)
@@ -308,9 +323,10 @@ class Places:
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute, or a `Getter` of it; AttributeError if there is none."""
         if isinstance(value, ModuleType):
-            if is_library_module(value.__name__):
-                return getattr(value, name)
-            return self.take(None, value, Read.ATTRIBUTE, name, getattr(value, name), name)
+            found = getattr(value, name)
+            if is_library_module(value.__name__) and not is_changing(found):
+                return found
+            return self.take(None, value, Read.ATTRIBUTE, name, found, f"{value.__name__}.{name}")
         if isinstance(value, type):
             return self._of_class(value, name)
         if isinstance(value, super):
@@ -513,7 +529,8 @@ class Places:
 
     def _has_attributes(self, value: Any) -> bool:
         is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
-        return self.place_of(value) is not None or is_dataclass or type(value) is SimpleNamespace
+        is_other = type(value) is SimpleNamespace or isinstance(value, WRAPPERS)
+        return self.place_of(value) is not None or is_dataclass or is_other
 
     def sources(self, value: Traced) -> set[int] | None:
         """The hidden arguments that a value is computed from, by path; None if it also depends on something else."""

@@ -6,6 +6,7 @@ caller, long after the capture.
 
 from __future__ import annotations
 
+from collections import ChainMap, UserDict, deque
 from collections.abc import Iterator, KeysView, Sequence, ValuesView
 from typing import Any
 
@@ -15,6 +16,7 @@ from undertow.errors import CaptureError, TypeMismatch, with_article
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure
+from undertow.frontend.trace.opaque import WRAPPERS
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.tree import Structure, children
 from undertow.types import DTYPES
@@ -68,6 +70,12 @@ def _refuse(value: Any) -> None:
     if isinstance(value, np.ndarray):
         raise CaptureError(
             f"an array of {value.dtype.name} cannot be returned", hint="graphs have bool, i32, i64, f32 and f64"
+        )
+    if isinstance(value, (deque, *WRAPPERS)):
+        plain = "dict" if isinstance(value, (UserDict, ChainMap)) else "list"
+        raise CaptureError(
+            f"{_kind(value)} cannot be returned: all calls would get the same one",
+            hint=f"return {plain}(x), and build it in the caller",
         )
     held = [vars(value)] if hasattr(value, "__dict__") and not isinstance(value, type) else []
     held += [value.__self__] if hasattr(value, "__self__") else []

@@ -22,7 +22,7 @@ from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.creation import random_bits, random_normal, random_uniform
 from undertow.frontend.values.operands import as_operand, is_weak, static_int, type_of
-from undertow.frontend.values.traced import FUNCTIONS, Traced, context
+from undertow.frontend.values.traced import FUNCTIONS, Traced, context, emit
 from undertow.ir.graph import EMPTY
 from undertow.ops.op import find
 from undertow.tracebacks import boundaries, boundary
@@ -32,6 +32,9 @@ __all__ = [
     "bernoulli", "beta", "categorical", "choice", "exponential", "gamma", "integers", "normal", "permutation", "random",
     "standard_normal", "uniform",
 ]  # fmt: skip
+
+
+_TOLERANCE = float(np.sqrt(np.finfo(np.float64).eps))  # of a sum of probabilities, as in NumPy
 
 
 def folded(seed: int, number: int) -> int:
@@ -72,6 +75,25 @@ def _parameter(value: Any, name: str, dtype: Any) -> Any:
     return as_operand(value if is_weak(value) else functions.astype(value, dtype), dtype)
 
 
+def _required(value: Any, is_valid: Any, name: str, rule: str) -> Any:
+    """A float parameter that must satisfy a rule: refused now if it is known, a fault of the run if it is not."""
+    if isinstance(is_valid, Traced):
+        value = as_operand(value)
+        slack = functions.subtract(functions.astype(is_valid, type_of(value).dtype), 1)
+        return emit("within", [value, slack])[0]
+    if not np.all(is_valid):
+        raise TypeMismatch(f"`{name}` is {brief(value)}, but {rule}", hint="these are the rules of numpy.random")
+    return value
+
+
+def _not_negative(value: Any, name: str) -> Any:
+    return _required(value, functions.logical_not(functions.less(value, 0)), name, "it must not be negative")
+
+
+def _positive(value: Any, name: str) -> Any:
+    return _required(value, functions.logical_not(functions.less_equal(value, 0)), name, "it must be positive")
+
+
 def _size(size: Any, *parameters: Any) -> Any:
     """The shape of the result: the given one, or that of the parameters."""
     if size is not None:
@@ -103,7 +125,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = f64)
         return random(size, dtype)
     # The difference of two Python numbers is exact before it is rounded to the dtype.
     width = high - low if is_weak(high) and is_weak(low) else functions.subtract(high, low)
-    low, width = _parameter(low, "low", dtype), _parameter(width, "high", dtype)
+    low, width = _parameter(low, "low", dtype), _not_negative(_parameter(width, "high", dtype), "high - low")
     return functions.add(functions.multiply(random(_size(size, low, width), dtype), width), low)
 
 
@@ -111,26 +133,27 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = f64)
     """Normal numbers with mean `loc` and standard deviation `scale`."""
     if _is_standard(loc, scale, (0.0, 1.0)):
         return standard_normal(size, dtype)
-    loc, scale = _parameter(loc, "loc", dtype), _parameter(scale, "scale", dtype)
+    loc, scale = _parameter(loc, "loc", dtype), _not_negative(_parameter(scale, "scale", dtype), "scale")
     return functions.add(functions.multiply(standard_normal(_size(size, loc, scale), dtype), scale), loc)
 
 
 def exponential(scale: Any = 1.0, size: Any = None, dtype: Any = f64) -> Any:
     """Exponentially distributed numbers with mean `scale`."""
-    scale = _parameter(scale, "scale", dtype)
+    scale = _not_negative(_parameter(scale, "scale", dtype), "scale")
     return functions.multiply(functions.negative(functions.log1p(-random(_size(size, scale), dtype))), scale)
 
 
 def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = f64) -> Any:
-    """Gamma-distributed numbers with mean `shape * scale`. A `shape` that is not positive gives nan, and 0 gives 0."""
+    """Gamma-distributed numbers with mean `shape * scale`; a `shape` of 0 gives 0."""
     form, scale = _parameter(shape, "shape", dtype), _parameter(scale, "scale", dtype)
+    form, scale = _not_negative(form, "shape"), _not_negative(scale, "scale")
     size = _size(size, form, scale)
     return functions.multiply(_standard_gamma(form, size, dtype), scale)
 
 
 def beta(a: Any, b: Any, size: Any = None, dtype: Any = f64) -> Any:
     """Beta-distributed numbers from 0 to 1, with mean `a / (a + b)`."""
-    a, b = _parameter(a, "a", dtype), _parameter(b, "b", dtype)
+    a, b = _positive(_parameter(a, "a", dtype), "a"), _positive(_parameter(b, "b", dtype), "b")
     size = _size(size, a, b)
     x, y = _standard_gamma(a, size, dtype), _standard_gamma(b, size, dtype)
     return functions.divide(x, functions.add(x, y))
@@ -176,8 +199,10 @@ def integers(low: Any, high: Any = None, size: Any = None, dtype: Any = i64, end
     if not isinstance(width, Traced) and not np.all(np.asarray(width) > 0):
         raise TypeMismatch(f"there is no integer from {brief(low)} to {brief(high)}", hint="low must be below high")
     bits = random_bits(_key(), _size(size, as_operand(functions.add(low, functions.multiply(width, 0)))), i64)
-    # An empty range is a fault: remainder by 0. That of 64 bits is as good as fair: off by less than width / 2**64.
-    width = functions.where(functions.greater(width, 0), width, 0) if isinstance(width, Traced) else width
+    if isinstance(width, Traced):  # an empty range is a fault
+        valid = _required(np.float64(0.0), functions.greater(width, 0), "high", "")
+        width = functions.add(functions.maximum(width, 1), functions.astype(valid, width.dtype))
+    # A remainder of 64 bits is as good as fair: off by less than width / 2**64.
     drawn = functions.add(functions.remainder(bits, functions.astype(width, i64)), functions.astype(low, i64))
     return functions.astype(drawn, dtype)
 
@@ -185,6 +210,8 @@ def integers(low: Any, high: Any = None, size: Any = None, dtype: Any = i64, end
 def bernoulli(p: Any = 0.5, size: Any = None) -> Any:
     """True with probability `p`."""
     chance = _parameter(p, "p", f64)
+    is_chance = functions.logical_and(functions.greater_equal(chance, 0), functions.less_equal(chance, 1))
+    chance = _required(chance, is_chance, "p", "it must be from 0 to 1")
     return functions.less(random(_size(size, chance)), chance)
 
 
@@ -196,8 +223,10 @@ def categorical(*, p: Any = None, logits: Any = None, size: Any = None) -> Any:
             hint="write categorical(p=probabilities), or categorical(logits=scores)",
         )
     if p is None:
-        p = functions.softmax(_parameter(logits, "logits", f64))
-    weights = functions.stop_gradient(_parameter(p, "p", f64))
+        weights = functions.stop_gradient(functions.softmax(_parameter(logits, "logits", f64)))
+    else:
+        weights = functions.stop_gradient(_parameter(p, "p", f64))
+        weights = _required(weights, functions.greater_equal(weights, 0), "p", "probabilities must not be negative")
     rank = type_of(weights).rank
     if rank == 0 or (size is not None and rank > 1):
         raise TypeMismatch(
@@ -205,6 +234,9 @@ def categorical(*, p: Any = None, logits: Any = None, size: Any = None) -> Any:
             hint="pass an array; `size` only with one of one axis",
         )
     upto = functions.cumsum(weights, axis=-1)
+    if p is not None:
+        total = functions.take(upto, [-1], axis=-1)
+        upto = _required(upto, functions.greater(total, 0), "p", "one of the probabilities must be positive")
     shape = functions.shape(weights)
     batch = size if size is not None else shape[:-1]
     u = functions.multiply(random(batch), functions.take(upto, -1, axis=-1))
@@ -222,12 +254,22 @@ def permutation(x: Any) -> Any:
     return functions.take(whole, order, axis=0)
 
 
+def _chances(p: Any, count: Any) -> Any:
+    """Probabilities of each of `count` elements: they add up to 1, as exactly as NumPy wants it."""
+    p = _parameter(p, "p", f64)
+    if type_of(p).rank != 1:
+        raise TypeMismatch(f"`p` is {type_of(p)}, not an array of one axis", hint="pass a probability for each element")
+    p = _required(p, functions.equal(functions.length(p), count), "p", "it must have a probability for each element")
+    error = functions.abs(functions.subtract(functions.sum(p), 1))
+    return _required(p, functions.less(error, _TOLERANCE), "p", "probabilities must add up to 1")
+
+
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
     """Elements of the array `a`, or integers below `a`, drawn with or without replacement."""
     pool = as_operand(a)
     count = functions.length(pool) if type_of(pool).rank else a
     if replace:
-        index = integers(0, count, size) if p is None else categorical(p=p, size=size)
+        index = integers(0, count, size) if p is None else categorical(p=_chances(p, count), size=size)
     elif p is not None:
         raise TypeMismatch("choice takes p only with replacement", hint="leave p out, or draw with replace=True")
     else:
