@@ -201,8 +201,7 @@ bool Guards::holds(const Row& row, PyObject* value, const std::vector<nb::object
     case Check::Kind: return reinterpret_cast<PyObject*>(Py_TYPE(value)) == expected;
     case Check::Alias: return value == values[static_cast<size_t>(row.count)].ptr();
     case Check::Equal: return are_equal(value, expected);
-    case Check::Length:
-      return reinterpret_cast<PyObject*>(Py_TYPE(value)) == expected && length_of(value) == row.count;
+    case Check::Length: return reinterpret_cast<PyObject*>(Py_TYPE(value)) == expected && length_of(value) == row.count;
     case Check::Keys: {
       if (reinterpret_cast<PyObject*>(Py_TYPE(value)) != expected || PyDict_Size(value) != PyTuple_Size(row.code.ptr()))
         return false;
