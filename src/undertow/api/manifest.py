@@ -76,6 +76,11 @@ class Encoder:
                     )
             return [kind, list(token[2])]
         if kind in ("dataclass", "namedtuple"):
+            if kind == "dataclass" and token[3] != _fields(token[2]):
+                raise SaveError(
+                    f"{what} is a {token[2].__name__} with the attribute `{token[3][-1]}`, which is not a field",
+                    hint="declare it in the class",
+                )
             if token[2] not in self.classes:
                 self.classes.append(token[2])
             return [kind, self.classes.index(token[2])]

@@ -37,11 +37,11 @@ def _parts(item: object) -> tuple[object, list[Any]] | type | None:
     The class of an object that counts by it; None for anything else.
     """
     kind: Any = type(item)
-    if (names := _names(kind)) is not None:
+    if (names := _names(kind)) is not None and not tree.extra_names(item, names):
         return kind, [getattr(item, name) for name in names]
     if hasattr(kind, "__undertow_parts__"):  # a forest, sparse rows
         return item.__undertow_parts__()  # type: ignore[attr-defined, no-any-return]
-    if kind is SimpleNamespace or issubclass(kind, (tuple, list, dict)):
+    if names is not None or kind is SimpleNamespace or issubclass(kind, (tuple, list, dict)):
         return tree.children(item)
     return kind if is_read_by_attributes(kind) else None
 

@@ -249,6 +249,9 @@ class Forest:
 
     # -- as a container (see undertow.frontend.values.tree) -----------------------------------------------------------
 
+    # Attributes that a forest among the arguments of a captured function has not got.
+    __undertow_unseen__ = dict.fromkeys(("vocabulary", "labels"), "forest")
+
     def __undertow_parts__(self) -> tuple[Token, list[Any]]:
         # Names for display are no part of the structure: with another vocabulary, nothing is captured again.
         arrays = [

@@ -181,3 +181,20 @@ def test_functions_refuse_in_our_words(call: Callable[[], Any]) -> None:
     with pytest.raises(ut.UndertowError) as caught:
         call()
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("int8", "int32"),
+        ("uint8", "int32"),
+        ("int16", "int32"),
+        ("uint16", "int32"),
+        ("uint32", "int64"),
+        ("float16", "float32"),
+    ],
+)
+def test_narrow_dtypes_are_widened(narrow: str, wide: str) -> None:
+    x = np.array([100], narrow)
+    total = ut.function(lambda a, b: a + b + b)(x, x)
+    assert total.dtype == wide and total[0] == 300

@@ -89,6 +89,18 @@ class Ownership:
             self._homes[id(item)].argument = argument
         return value
 
+    def refuse_identity(self, left: Any, right: Any) -> None:
+        """Refuse `is` between containers among arguments: they are copies, and one may have been passed twice."""
+        if left is right or type(left) is not type(right):
+            return
+        homes = [self._homes.get(id(value)) for value in (left, right)]
+        if all(home is not None and home.argument is not None for home in homes) or isinstance(left, tuple):
+            raise CaptureError(
+                f"whether {with_article(_kind(left))} is the same object as another one is not defined in a graph, "
+                "which has copies of its arguments",
+                hint="compare what they hold with ==, or pass a number that says which it is",
+            )
+
     def own_default(self, value: Any, parameter: str) -> None:
         """Note that an argument may be the default value of its parameter: in Python it lives from call to call."""
         for item in _containers(value):

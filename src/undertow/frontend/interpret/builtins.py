@@ -19,7 +19,9 @@ from undertow.frontend.functions.elementwise import python_number
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
+from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.operators import BINARY, are_constants
+from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.special import truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
@@ -84,6 +86,15 @@ def _single(name: str, value: Any, instead: str) -> Any:
     return value
 
 
+def _has_order_of_its_own(value: Any) -> bool:
+    """Is it compared in Python, and may that depend on traced values?"""
+    return is_users(value) or (isinstance(value, (tuple, list)) and holds_traced(value))
+
+
+def _giving(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
 def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Python's min or max: the first of those that no other is better than. So a nan stays only where it comes first,
     while ut.maximum is nan wherever there is one, and 0.0 does not take the place of -0.0. Integers have neither.
@@ -94,6 +105,21 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
         if any(type_of(x).dtype.kind != "int" for x in (as_operand(best), as_operand(value))):
             return functions.where(is_better(value, best), value, best)
         return getattr(functions, name)(best, value)
+
+    def best_of(interp: Any, values: list[Any], keys: list[Any], env: Env | None) -> Work:
+        """The first one that no other is better than, by comparisons as the user's classes define them."""
+        best, best_key = values[0], keys[0]
+        for value, its_key in zip(values[1:], keys[1:], strict=True):
+            wins = interp.truth((yield interp.operate(ast.Lt() if python is min else ast.Gt(), its_key, best_key)))
+            if not isinstance(wins, Traced):
+                best, best_key = (value, its_key) if wins else (best, best_key)
+                continue
+            sides = (value, its_key), (best, best_key)
+            if value is its_key and best is best_key:
+                best = best_key = yield interp.choose(wins, _giving(value), _giving(best), env)
+            else:
+                best, best_key = yield interp.choose(wins, _giving(sides[0]), _giving(sides[1]), env)
+        return best
 
     def pick(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
         key = kwargs.get("key")
@@ -110,6 +136,10 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
             keys = []
             for value in values:
                 keys.append((yield interp.call(key, [value], {}, env)))
+        is_plain = keys is values or not isinstance(values, (list, tuple))
+        compared = keys if is_plain else [*keys, *values]
+        if isinstance(keys, (list, tuple)) and len(keys) > 1 and any(map(_has_order_of_its_own, compared)):
+            return (yield best_of(interp, list(values), list(keys), env))
         if not isinstance(keys, (list, tuple)) or not _any_traced(keys) or kwargs.keys() - {"key", "default"}:
             if keys is values or not isinstance(values, (list, tuple, range)) or len(args) != 1:
                 return interp.call_native(python, args if listed is args else [listed, *args[1:]], kwargs)

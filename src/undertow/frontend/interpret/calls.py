@@ -165,7 +165,7 @@ class Interpreter(Containers):
                 and (method := behind(self.ctx.session, function, args[0])) is not None
             ):
                 return (yield self.call(method, args, kwargs))
-            if iterates(function):
+            if iterates(function) and (len(args) == 1 or (function is not min and function is not max)):
                 args = [self.iterated(a) for a in args]
         known = decorated(function)
         if known is not None:

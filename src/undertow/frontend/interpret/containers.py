@@ -29,7 +29,7 @@ from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.assignment import At, replaced
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Context, Traced, has_traced, is_basic, read, roots_of
+from undertow.frontend.values.traced import Context, Traced, has_traced, is_basic, is_traced, read, roots_of
 from undertow.frontend.values.views import View, make_view
 from undertow.types import said
 
@@ -70,6 +70,11 @@ class Containers(Expressions):
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
             raise _no_attribute(value, name, AttributeError(name), span)
+        unseen = getattr(type(value), "__undertow_unseen__", {})
+        if name in unseen and getattr(value, name) is None and any(map(is_traced, vars(value).values())):
+            raise CaptureError(
+                f"`{name}` is not part of a graph that gets the {unseen[name]} as an argument", span, hint=_UNSEEN
+            )
         if value is sys and name == "modules" and not self.statics:
             raise CaptureError(
                 "`sys.modules` changes with every import, which a graph does not see",
@@ -137,7 +142,7 @@ class Containers(Expressions):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
-                self.owned.change(value, "")  # it adds the key
+                self.owned.change(value, "the defaultdict")  # it adds the key
                 return self.owned.own(value[key])
             item = value[key]
             return self.ctx.session.seen(self.owned.adopt(item))
@@ -421,6 +426,7 @@ def _static(key: Any, what: str, span: Span) -> Any:
     return key
 
 
+_UNSEEN = "look it up before the call, and pass the numbers as arguments; or use the forest as a global variable"
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays in other libraries
     **dict.fromkeys(("numpy", "cpu", "detach"), _RUN_TIME),

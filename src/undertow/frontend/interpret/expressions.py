@@ -278,6 +278,7 @@ class Expressions:
                 holds = left in right
             return holds if isinstance(op, ast.In) else _negated(holds)
         if isinstance(op, (ast.Is, ast.IsNot)):
+            self.owned.refuse_identity(left, right)
             return is_same(left, right) is isinstance(op, ast.Is)
         if isinstance(op, (ast.Eq, ast.NotEq)):
             refuse_sequence(left, right)

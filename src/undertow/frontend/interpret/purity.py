@@ -17,7 +17,7 @@ import operator
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,9 @@ def place_of(function: Any) -> tuple[str, str]:
     owner = getattr(function, "__self__", None)
     if owner is None or isinstance(owner, ModuleType):
         owner = getattr(function, "__objclass__", None)
+    if owner is not None and not isinstance(owner, type) and not isinstance(function, MethodType):
+        kind = next((base for base in type(owner).__mro__ if name in vars(base)), type(owner))
+        return kind.__module__, name
     if owner is not None:
         return (owner if isinstance(owner, type) else type(owner)).__module__, name
     return getattr(function, "__module__", None) or type(function).__module__, name

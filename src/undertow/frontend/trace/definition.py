@@ -97,7 +97,10 @@ class Definition:
 
     def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
         """The token and contents of a container among its arguments."""
-        return tree.children(value)
+        held = tree.children(value)
+        if held is not None and held[0][0] == "subclass":
+            _refuse_attributes(value)
+        return held
 
     def ready(self, arguments: Arguments) -> Ready | None:
         """The graphs for these arguments if they need no capture; None if Python must be captured."""
@@ -253,6 +256,9 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
+        if note is not None and note.structure != structure:
+            held, structure = tree.flatten(value, is_traced, tree.without_cached)
+            structure = tree.as_plain_dicts(structure)
         refuse_own_classes(value, called, span)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
@@ -275,6 +281,17 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)
     return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), given)
+
+
+def _refuse_attributes(value: object) -> None:
+    """Refuse a list, tuple or dict with attributes: a graph would see its items alone."""
+    for name in getattr(value, "__dict__", ()):
+        plain = "dict" if isinstance(value, dict) else "list" if isinstance(value, list) else "tuple"
+        kind = with_article(type(value).__name__)
+        raise TypeMismatch(
+            f"{kind} is a {plain} with the attribute `{name}`, which a graph does not see",
+            hint=f"write a dataclass with a field for the {plain}, or pass `{name}` beside it",
+        )
 
 
 def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -> Annotation | None:

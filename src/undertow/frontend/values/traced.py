@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch, with_article
+from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
 from undertow.ir.graph import EMPTY, Attrs, Const, Operand, Port
@@ -498,10 +499,24 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     )
 
 
+_SAYS_NOTHING = frozenset((
+    "__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__qualname__", "__annotations__", "__annotate__",
+    "__firstlineno__", "__static_attributes__", "__annotate_func__", "__annotations_cache__", "__orig_bases__",
+    "__new__", "__array_finalize__", "__parameters__",
+))  # fmt: skip
+
+
+@lru_cache(1024)
+def has_own_methods(kind: type) -> bool:
+    """Does a class of the user's that extends numbers or arrays define anything of its own?"""
+    return any(is_user_class(base) and not _SAYS_NOTHING.issuperset(vars(base)) for base in kind.__mro__)
+
+
 def refuse_subclass(array: Any) -> None:
     """Refuse arrays of a class whose arithmetic is its own: masks and units would be lost, `*` mean something else."""
     kind = type(array)
     is_own = kind.__array_ufunc__ is not np.ndarray.__array_ufunc__ or kind.__mul__ is not np.ndarray.__mul__
+    is_own |= has_own_methods(kind)  # type: ignore[arg-type]
     if is_own or isinstance(array, np.ma.MaskedArray):
         filled = "x.filled(0), and the mask x.mask" if isinstance(array, np.ma.MaskedArray) else "np.asarray(x)"
         raise TypeMismatch(

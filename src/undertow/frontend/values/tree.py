@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
@@ -76,7 +78,9 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
         if is_namedtuple(value):
             return ("namedtuple", len(contents), kind), contents
         keys = keys_of(dict.keys(value)) if isinstance(value, dict) else None
-        if kind not in _BUILTIN and is_user_class(kind):
+        if isinstance(value, defaultdict):
+            return ("subclass", len(contents), kind, keys, Identity(value.default_factory)), contents
+        if kind not in _BUILTIN and (is_user_class(kind) or kind in (OrderedDict, Counter)):
             return ("subclass", len(contents), kind, keys), contents
         if keys is not None:
             return ("dict", len(contents), keys), contents
@@ -86,10 +90,27 @@ def children(value: object) -> tuple[Token, list[Any]] | None:
         return parts
     if dataclasses.is_dataclass(kind) and not hasattr(kind, "__undertow_static__"):
         names = tuple(f.name for f in dataclasses.fields(kind))
+        names += extra_names(value, names)
         return ("dataclass", len(names), kind, names), [getattr(value, name) for name in names]
     if kind is SimpleNamespace:
         return ("namespace", len(vars(value)), tuple(vars(value))), list(vars(value).values())
     return None
+
+
+def extra_names(value: object, fields: Sequence[str]) -> tuple[str, ...]:
+    """The attributes of an object of a dataclass that are not its fields."""
+    own = getattr(value, "__dict__", ())
+    return tuple(name for name in own if name not in fields) if len(own) > len(fields) else ()
+
+
+def without_cached(value: object) -> tuple[Token, list[Any]] | None:
+    """The token of a container and its contents, without properties that an object of a dataclass remembers."""
+    held = children(value)
+    if held is None or held[0][0] != "dataclass":
+        return held
+    kind = type(value)
+    names = tuple(name for name in held[0][3] if not isinstance(getattr(kind, name, None), cached_property))
+    return ("dataclass", len(names), kind, names), [getattr(value, name) for name in names]
 
 
 def is_number(value: object) -> bool:
@@ -151,6 +172,16 @@ def unflatten(structure: Structure, leaves: Sequence[Any], construct: Any = None
     return stack[0][1][0]
 
 
+def as_plain_dicts(structure: Structure) -> Structure:
+    """A structure with dicts in place of those of Python's own subclasses of dict."""
+    return tuple(
+        ("dict", token[1], token[3])
+        if token[0] == "subclass" and token[3] is not None and not is_user_class(token[2])
+        else token
+        for token in structure
+    )
+
+
 def unflatten_each(structures: Iterable[Structure], leaves: Iterable[Any], static: Any = None) -> list[Any]:
     """The containers of these structures, which share one list of leaves.
 
@@ -187,7 +218,7 @@ def build(token: Token, contents: list[Any]) -> Any:
     if kind == "dict":
         return dict(zip(token[2], contents, strict=True))
     if kind == "subclass":
-        return _instance(token[2], token[3], contents)
+        return _instance(token[2], token[3], contents, *token[4:])
     if kind == "object":
         return token[2].__undertow_whole__(token[4], contents)
     if kind == "namespace":
@@ -199,7 +230,9 @@ def build(token: Token, contents: list[Any]) -> Any:
     return instance
 
 
-def _instance(kind: Any, keys: Iterable[Any] | None, contents: list[Any]) -> Any:
+def _instance(
+    kind: Any, keys: Iterable[Any] | None, contents: list[Any], default_factory: Identity | None = None
+) -> Any:
     """An object of a subclass of tuple, list or dict, made without its own methods."""
     if issubclass(kind, tuple):
         return tuple.__new__(kind, contents)
@@ -207,8 +240,13 @@ def _instance(kind: Any, keys: Iterable[Any] | None, contents: list[Any]) -> Any
         made: Any = list.__new__(kind)
         list.extend(made, contents)
     else:
-        made = dict.__new__(kind)
-        dict.update(made, zip(keys, contents, strict=True))
+        plain: Any = OrderedDict if issubclass(kind, OrderedDict) else dict
+        made = plain.__new__(kind)
+        if default_factory is not None:
+            made = defaultdict.__new__(kind)
+            plain.__init__(made)
+            made.default_factory = default_factory.value
+        plain.update(made, zip(keys, contents, strict=True))
     return made
 
 
