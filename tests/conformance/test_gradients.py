@@ -69,7 +69,10 @@ def summed(program: Program) -> ut.Function:
 
     @ut.function
     def total(*args):
-        value = program.function(*args)
+        copies = [
+            leaf.copy() if leaf.shape else leaf for leaf in tree.flatten(args, is_traced)[0]
+        ]  # it may change them
+        value = program.function(*tree.unflatten(tree.flatten(args, is_traced)[1], copies))
         found = 0.0
         for number, leaf in enumerate(tree.flatten(value, is_traced)[0]):
             if leaf.dtype.kind == "float":

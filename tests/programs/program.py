@@ -74,7 +74,9 @@ class Program:
         Plain.calls = 0
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
             try:
-                value = called(*self.cases[case])
+                value = called(
+                    *(x.copy() if isinstance(x, np.ndarray) else x for x in self.cases[case])
+                )  # it may change them
             except (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError) as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)

@@ -189,6 +189,32 @@ EXAMPLES: dict[str, list[Example]] = {
         for i, axis in [([[0, 2], [-1, -1]], 1), ([[0, 1, -1]], 0), ([[], []], 1)]
         for i in [np.asarray(i, np.int64)]
     ],
+    "put": [
+        ([values_of(d, (2, 3)), values_of(d, shape), *indices], {"axes": axes})
+        for d in ALL
+        for axes, shape, indices in [
+            ((0,), (3,), [N(1)]), ((1,), (2,), [np.int32(-1)]), ((0, 1), (), [N(0), N(2)]), ((), (2, 3), []),
+        ]
+    ],
+    "put_slice": [
+        ([values_of(d, (5, 3)), values_of(d, part)], {"starts": starts, "stops": stops, "steps": steps})
+        for d in ALL
+        for part, starts, stops, steps in [
+            ((4, 3), (1, None), (None, None), (None, None)),
+            ((2, 2), (None, 2), (-2, None), (2, -2)),
+            ((0, 3), (3, None), (3, None), (None, None)),
+        ]
+    ],
+    "put_between": [
+        ([values_of(d, (5, 3)), values_of(d, part), N(start), np.int32(stop)], {"axis": axis, "step": step})
+        for d in ALL
+        for part, start, stop, axis, step in [((2, 3), 1, 3, 0, 1), ((5, 2), -1, 0, 1, -1), ((0, 3), 4, 2, 0, 1)]
+    ],
+    "put_rows": [
+        ([values_of(d, (4, 3)), values_of(d, shape), np.asarray(i, np.int64)], {"axis": axis})
+        for d in ALL
+        for i, shape, axis in [([0, -1, 2, 2], (4, 3), 0), ([1, 0], (4, 2), 1), ([], (0, 3), 0)]
+    ],
     "unslice": [
         ([values_of(d, a), *sizes], {"starts": starts, "stops": stops, "steps": steps, "shape": shape})
         for d in NUMBERS
@@ -268,6 +294,11 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("add_along_axis", [A3, np.array([3]), np.ones(1)], {"axis": 0}),
     ("add_along_axis", [A3, np.array([0]), np.ones(2)], {"axis": 0}),
     ("add_along_axis", [np.ones((2, 3)), np.zeros((1, 1), int), np.ones((1, 1))], {"axis": 1}),
+    ("put", [A3, np.float64(1), N(3)], {"axes": (0,)}),
+    ("put_slice", [A3, np.ones(2)], {"starts": (0,), "stops": (1,), "steps": (None,)}),
+    ("put_between", [A3, np.ones(2), N(0), N(1)], {"axis": 0, "step": 1}),
+    ("put_rows", [A3, np.ones(1), np.array([3])], {"axis": 0}),
+    ("put_rows", [A3, np.ones(2), np.array([0])], {"axis": 0}),
     ("unslice", [A3, N(5)], {"shape": (None,), "starts": (3,), "stops": (None,), "steps": (None,)}),
     ("unslice", [A3, N(2**40)], {"shape": (None,), "starts": (3,), "stops": (None,), "steps": (None,)}),
     ("fill", [N(1), N(-1)], {"shape": (None,)}),

@@ -171,6 +171,12 @@ bool adds(const Binding& binding, int updated) {
          gives(binding, binding.inputs[0].rank);
 }
 
+/// x, and values for a part of it of so many axes.
+bool replaces(const Binding& binding, int rank) {
+  return binding.inputs[1].dtype == binding.inputs[0].dtype && binding.inputs[1].rank == rank &&
+         gives(binding, binding.inputs[0].rank);
+}
+
 }  // namespace
 
 bool scatter_add(const Binding& binding) {
@@ -179,6 +185,27 @@ bool scatter_add(const Binding& binding) {
 
 bool add_along_axis(const Binding& binding) {
   return has(binding, 3) && adds(binding, binding.inputs[0].rank) && binding.inputs[1].rank == binding.inputs[0].rank;
+}
+
+bool put(const Binding& binding) {
+  if (binding.inputs.size() < 2 || binding.outputs.size() != 1) return false;
+  const int picked = count_axes(binding, binding.inputs[0].rank);
+  return picked >= 0 && binding.inputs.size() == 2 + static_cast<size_t>(picked) &&
+         replaces(binding, binding.inputs[0].rank - picked) && std::ranges::all_of(binding.inputs.subspan(2), is_index);
+}
+
+bool put_slice(const Binding& binding) {
+  return has(binding, 2) && replaces(binding, binding.inputs[0].rank) && has_cuts(binding, binding.inputs[0].rank);
+}
+
+bool put_between(const Binding& binding) {
+  return has(binding, 4) && has_axis(binding, binding.inputs[0].rank) && replaces(binding, binding.inputs[0].rank) &&
+         is_index(binding.inputs[2]) && is_index(binding.inputs[3]) && binding.attrs.integer("step") != 0;
+}
+
+bool put_rows(const Binding& binding) {
+  return has(binding, 3) && has_axis(binding, binding.inputs[0].rank) && replaces(binding, binding.inputs[0].rank) &&
+         is_integer(binding.inputs[2]) && binding.inputs[2].rank == 1;
 }
 
 bool reduction(const Binding& binding) {

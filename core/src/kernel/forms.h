@@ -21,6 +21,7 @@ Form slice, unslice;                         // x, from `starts` to `stops` by `
 Form slice_at, slice_between, index;         // x, and integers
 Form take, take_along_axis;                  // x, indices
 Form scatter_add, add_along_axis;            // x, indices, updates
+Form put, put_slice, put_between, put_rows;  // x, values for a part of it, where that is
 Form reduction, softmax;                     // x, over `axes`
 Form scan, sort, argsort, position;          // x, along `axis`
 Form arange;                                 // start, stop, step

@@ -1,32 +1,10 @@
 // Indexing: slices, single elements, rows by index.
-#include <cstring>
-
 #include "kernel/families.h"
 #include "kernel/sizes.h"
 #include "kernel/strided.h"
 
 namespace undertow {
 namespace {
-
-[[gnu::noinline]] void copy_long(void* to, const void* from, int64_t bytes, Scratch& scratch) {
-  scratch.in_steps(bytes, 2, [&](int64_t first, int64_t count) {
-    std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first,
-                static_cast<size_t>(count));
-  });
-}
-
-/// Copy a small block: a well-predicted switch is cheaper than a call of memcpy.
-inline void copy_block(void* to, const void* from, int64_t bytes, Scratch& scratch) {
-  constexpr int64_t kShort = 4096;  // one step
-  if (bytes == 4)
-    std::memcpy(to, from, 4);
-  else if (bytes == 8)
-    std::memcpy(to, from, 8);
-  else if (bytes <= kShort)
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  else
-    copy_long(to, from, bytes, scratch);
-}
 
 class Slice final : public Kernel {
  public:

@@ -40,6 +40,13 @@ void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t el
   by_size(element, [&](auto unit) { copy_all<decltype(unit)>(walk, source, target, scratch); });
 }
 
+void copy_long(void* to, const void* from, int64_t bytes, Scratch& scratch) {
+  scratch.in_steps(bytes, 2, [&](int64_t first, int64_t count) {
+    std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first,
+                static_cast<size_t>(count));
+  });
+}
+
 void copy_lanes(int64_t lanes, const View& x, const View& out, Scratch& scratch) {
   if (x.data == out.data) return;
   const int64_t bytes = out.bytes();

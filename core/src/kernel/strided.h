@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernel/sizes.h"
 #include "undertow/kernel.h"
@@ -114,6 +115,22 @@ inline void broadcast_strides(const View& view, int rank, int64_t* strides) {
 
 /// Copy along a walk over (source, target), elements of `element` bytes.
 void copy_walk(const Walk<2>& walk, const void* source, void* target, int64_t element, Scratch& scratch);
+
+/// Copy a long block, with a look up now and then.
+void copy_long(void* to, const void* from, int64_t bytes, Scratch& scratch);
+
+/// Copy a block: where it is small, a well-predicted switch is cheaper than a call of memcpy.
+inline void copy_block(void* to, const void* from, int64_t bytes, Scratch& scratch) {
+  constexpr int64_t kShort = 4096;  // one step
+  if (bytes == 4)
+    std::memcpy(to, from, 4);
+  else if (bytes == 8)
+    std::memcpy(to, from, 8);
+  else if (bytes <= kShort)
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  else
+    copy_long(to, from, bytes, scratch);
+}
 
 /// Copy lanes, unless source and target are the same.
 void copy_lanes(int64_t lanes, const View& x, const View& out, Scratch& scratch);

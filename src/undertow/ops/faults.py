@@ -60,7 +60,8 @@ def by_negative_slack(types: Sequence[Type], attrs: Attrs, known: Sequence[Any])
     return known[1] is None or bool(np.any(np.asarray(known[1]) < 0))
 
 
-def _is_outside(index: Any, length: Any) -> bool:
+def is_outside(index: Any, length: Any) -> bool:
+    """May an index, or one of an array of them, name nothing?"""
     if index is None or not isinstance(length, int):
         return True
     return bool(np.any((np.asarray(index) < -length) | (np.asarray(index) >= length)))
@@ -68,12 +69,12 @@ def _is_outside(index: Any, length: Any) -> bool:
 
 def element_outside(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:
     """There must be an element for each index."""
-    return any(_is_outside(i, types[0].shape[a]) for a, i in zip(attrs.integers("axes"), known[1:], strict=True))
+    return any(is_outside(i, types[0].shape[a]) for a, i in zip(attrs.integers("axes"), known[1:], strict=True))
 
 
 def row_outside(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:
     """The same, for an array of indices into one axis."""
-    return _is_outside(known[1], types[0].shape[attrs.integer("axis")])
+    return is_outside(known[1], types[0].shape[attrs.integer("axis")])
 
 
 def start_outside(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:

@@ -8,8 +8,10 @@ traced array is known by the value that it came from (`Traced.base`): views, joi
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from undertow.frontend.control.state import held_by
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.traced import Context, Traced, roots_of
+from undertow.frontend.values.views import view_behind
 from undertow.types import said
 
 if TYPE_CHECKING:
@@ -56,6 +59,26 @@ def fit_in_place(before: Any, after: Any, called: str, written: str) -> Any:
     return after.astype(types[0].dtype.numpy) if types[0].dtype != types[1].dtype else after
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Either:
+    """One of two arrays that a name may hold."""
+
+    array: Any
+
+
+def _sides(joined: Joined) -> list[Any]:
+    return joined.merged or [joined.then, joined.other]
+
+
+def _is_view_of(item: Any, array: Traced) -> bool:
+    """Is it a view that follows the array?"""
+    while isinstance(item, Traced) and (view := view_behind(item)) is not None:
+        if view.of is array:
+            return True
+        item = view.of
+    return False
+
+
 class Aliases:
     """What holds the arrays of a capture: the variables of all functions that are being captured, and iterators."""
 
@@ -73,8 +96,11 @@ class Aliases:
 
     def holders(self, arrays: Sequence[Any], most: int = 2) -> list[str]:
         """The places that hold one of these arrays, or a view of one, as the user would write them."""
+        return [name for name, _ in itertools.islice(self._held(arrays), most)]
+
+    def _held(self, arrays: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """The places that hold one of these arrays, or a view of one, and what they hold."""
         wanted = _ids(arrays)
-        places: list[str] = []
         seen: set[int] = set()
         stack: list[tuple[str, Any]] = []
         envs = [around for env in reversed(self.envs) for around in env.outwards()]
@@ -89,19 +115,22 @@ class Aliases:
         stack.extend(("the iterator of a loop", array) for _, held in self._iterators for array in held)
         for env in reversed(envs):
             open_env(env)
-        while stack and len(places) < most:
+        while stack:
             name, item = stack.pop()
             if isinstance(item, (int, float, str)):
                 continue
             if is_array(item):
                 if not wanted.isdisjoint(id(root) for root in roots_of(item)):
-                    places.append(name)
+                    yield name, item
                 continue
             if id(item) in seen:
                 continue
             seen.add(id(item))
             if isinstance(item, Joined):
-                stack.extend((name, side) for side in (item.merged or (item.then, item.other)))
+                stack.extend((name, _Either(side) if is_array(side) else side) for side in _sides(item))
+            elif isinstance(item, _Either):
+                if not wanted.isdisjoint(id(root) for root in roots_of(item.array)):
+                    yield name, item
             elif isinstance(item, (list, tuple, set, frozenset)) or hasattr(type(item), "popleft"):
                 stack.extend((f"{name}[{k}]", part) for k, part in enumerate(item))
             elif isinstance(item, dict):
@@ -113,7 +142,6 @@ class Aliases:
                 stack.extend((name, part) for part in (*item.args, *item.keywords.values()))
             elif (self._owned.has(item) or hasattr(item, "__dataclass_fields__")) and held_by(item) is not None:
                 stack.extend((f"{name}.{key}", part) for key, part in held_by(item).items())
-        return places
 
     def change(self, array: Any, called: str, written: str, allowed: int, span: Span | None = None) -> None:
         """Refuse to change an array in place that more than `allowed` places hold; note that it changes."""
@@ -129,6 +157,24 @@ class Aliases:
             )
         for root in roots_of(array):
             self._note(root, called, written, span)
+
+    def check_change(self, array: Traced, called: str, written: str) -> None:
+        """Refuse to change an array if something holds it or another one: which of them, is known only at run time."""
+        if array.base:
+            self.change(array, called, written, allowed=1)
+            return
+        for name, item in self._held([array]):
+            if item is not array and not _is_view_of(item, array):
+                place = name if " " in name else f"`{name}`"
+                raise CaptureError(
+                    f"`{called}` changes in place, and {place} may hold the same array: that is known only at run time",
+                    hint=f"make a new array: `{written}`",
+                )
+        # A parameter of a function is a further result of it, and a loop carries arrays from outside.
+        carrier = array.builder.carrier
+        is_carried = carrier is not None and any(array is other for other in carrier.arrays)
+        if array.builder.kind != "function" and not is_carried:
+            self._note(array, called, written, None)
 
     def _note(self, root: Any, called: str, written: str, span: Span | None) -> None:
         """Note that an array changes: it may be an argument of a function, or a variable of a loop."""

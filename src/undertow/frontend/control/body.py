@@ -53,7 +53,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
         """The graph, and the further arguments of its node: hidden ones, and values from outside."""
         ctx.span = span
         name = session.fresh_name(f"{parent.name}.{body.kind}")
-        inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body)
+        inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body, parent=parent)
         params = [Traced(inner, inner.param(t, n)) for t, n in zip(body.types, body.names, strict=True)]
         hidden: list[Any] = []
         order = counter = None

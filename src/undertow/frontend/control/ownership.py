@@ -22,6 +22,7 @@ from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced
+from undertow.ir.graph import Const
 
 if TYPE_CHECKING:
     from undertow.frontend.trace.definition import Specialization
@@ -57,6 +58,7 @@ class Home:
     argument: Specialization | None = None  # the function that got it as a copy
     handed_to: str = ""  # a captured function that reads it as it is now
     default_of: str = ""  # the parameter whose default value it may be
+    born: Any = None  # of an array: the place in the source that made it
     is_choice: bool = False  # does it stand for one of several others, which may still be in use?
     is_chosen: bool = False  # may such a choice stand for it?
 
@@ -171,6 +173,8 @@ class Ownership:
             base = value.base if isinstance(value, np.ndarray) else None
             if base is not None and sys.getrefcount(base) <= _NEW_BASE:
                 self.own(base)  # of a view that is all that there is of it: np.broadcast_to(0.0, 3)
+            if isinstance(value, np.ndarray) and value.ndim:
+                return self._born(value)
             stack = [value]
             while stack:  # what only something new holds is new as well
                 held = stack.pop()
@@ -184,6 +188,21 @@ class Ownership:
                         self.own(item)
                         stack.append(item)
         return value
+
+    def _born(self, array: Any) -> Any:
+        """A new array; as a value of the graph, if it changes in place later."""
+        span, session = self._ctx.span, self._ctx.session
+        if span is None or span.place not in session.changing:
+            self._homes[id(array)].born = None if span is None else span.place
+            return array
+        builder = self._ctx.open_builder
+        return Traced(builder, builder.gate(Const(np.ascontiguousarray(array)), span))
+
+    def make_traced(self, array: Any) -> None:
+        """A constant array that was made here is to change in place: start over, with that array in the graph."""
+        home = self._homes.get(id(array))
+        if home is not None and home.born is not None:
+            self._ctx.session.let_change(home.born)
 
     def disown(self, value: Any) -> None:
         """Treat the containers of a value as from outside: something outside keeps them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from undertow.errors import CaptureError
@@ -32,6 +32,7 @@ class State:
     vars: dict[str, Any]
     effect: Port | None
     contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy)
+    arrays: Any = field(default_factory=dict)  # what arrays that change in place hold: see changes.py
     made: int = 0  # how much the capture had made by then, and changed for good: see ownership.py
     changed_for_good: int = 0
 

@@ -245,12 +245,16 @@ def slice_between(x: Any, start: Any, stop: Any, /, axis: int = 0, step: int = 1
             (*whole[:at], part, *whole[at + 1 :]) for part in (*fixed, None if stride == 1 else stride)
         )
         return emit("slice", [value], starts=starts, stops=stops, steps=steps)[0]
-    missing = (_FIRST, _LAST) if stride > 0 else (_LAST, _FIRST)
-    bounds = [
+    return emit("slice_between", [value, *bounds_between(start, stop, stride)], axis=at, step=stride)[0]
+
+
+def bounds_between(start: Any, stop: Any, step: int) -> list[Any]:
+    """The bounds of a slice as operands of `slice_between`."""
+    missing = (_FIRST, _LAST) if step > 0 else (_LAST, _FIRST)
+    return [
         default if b is None else convert(integers(b, "the bounds of a slice"), i64)
         for b, default in zip((start, stop), missing, strict=True)
     ]
-    return emit("slice_between", [value, *bounds], axis=at, step=stride)[0]
 
 
 def slice_at(x: Any, start: Any, size: int, /, axis: int = 0) -> Any:

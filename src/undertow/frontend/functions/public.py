@@ -16,3 +16,4 @@ from undertow.frontend.values.traced import FUNCTIONS as _FUNCTIONS
 _FUNCTIONS.update({name: function for name, function in globals().items() if not name.startswith("_")})
 
 from undertow.frontend.functions import as_numpy as _as_numpy  # noqa: E402, F401 - it needs all of these functions
+from undertow.frontend.values import assignment as _assignment  # noqa: E402, F401 - so does `x[i]`

@@ -21,7 +21,7 @@ import numpy as np
 from undertow.errors import CaptureError, InternalError, UndertowError
 from undertow.frontend.control.merge import by_return, merge
 from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
-from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls, restore
+from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.loops import array_loop, for_loop, while_loop
@@ -186,6 +186,7 @@ class StatementInterpreter(Statements):
             outcome, state = yield self.on_side(side.region, side.state, work, env)
             sides[number] = self._side(side.region, state, outcome, target, side.place, stop)
         ctx.span = span
+        self.changes.join(sides[0].state.arrays, sides[1].state.arrays, regions, span)
         result = self._join_outcomes(sides, regions)
         states = [side.state if keeps_state(side.outcome) else None for side in sides]
         if states != [None, None]:
@@ -349,7 +350,7 @@ class StatementInterpreter(Statements):
         self.owned.check_return(state, self.ctx.span)
         builder.rollback(checkpoint)
         self.ctx.session.forget_hidden(builder)
-        restore(state, env, builder)
+        self.restore(state, env)
 
     def with_block(self, node: ast.With, after: Cell | None, env: Env) -> Work:
         """Run a `with` block: only our own context managers (placement, control edges) can be captured."""

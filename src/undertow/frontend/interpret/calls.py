@@ -51,8 +51,9 @@ from undertow.frontend.syntax.calling import (
 )
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
+from undertow.frontend.values.assignment import shaped_view
 from undertow.frontend.values.static import static
-from undertow.frontend.values.traced import Context, Traced, capturing, is_traced, roots_of
+from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
 
 # These inspect the calling frame, which is ours.
@@ -306,7 +307,7 @@ class Interpreter(Containers):
             session.hold_code(function)
         if (compute := on_traced(function, args, kwargs)) is not None:
             computed = compute(*args, **kwargs)
-            self.owned.adopt(computed)
+            computed = self.owned.adopt(computed)
             return self._with_views(function, args, kwargs, computed)
         module = getattr(function, "__module__", None)
         if module == "math" and any(isinstance(a, Traced) for a in args):
@@ -317,7 +318,7 @@ class Interpreter(Containers):
         function = of_ufunc(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
-            self.owned.adopt(result)
+            result = self.owned.adopt(result)
             return self._with_views(function, args, kwargs, result)
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
@@ -341,6 +342,10 @@ class Interpreter(Containers):
             return result
         are_views = gives_views(function, arrays, kwargs)
         if isinstance(result, Traced):
+            if are_views and len(arrays) == 1 and isinstance(arrays[0], Traced):
+                array = arrays[0]
+                read = functools.partial(_again, function, args, kwargs, array)
+                return shaped_view(result, array, getattr(function, "__name__", ""), read)
             return _as_view(result, arrays) if are_views else _as_array(result, arrays)
         if isinstance(result, (list, tuple)) and type(result) in (list, tuple):
             for part in result:
@@ -462,6 +467,13 @@ class CalledBack:
         return drive(self.interp.call(self.function, args, kwargs))
 
 
+def _again(function: Any, args: Sequence[Any], kwargs: dict[str, Any], before: Traced, array: Traced) -> Any:
+    """The same call for another array."""
+    if getattr(function, "__self__", None) is before:
+        return getattr(array, function.__name__)(*args, **kwargs)
+    return function(*(array if value is before else value for value in args), **kwargs)
+
+
 def _as_view(value: Any, arrays: list[Any]) -> Any:
     if isinstance(value, Traced) and value.type.rank and not any(value is array for array in arrays):
         value.base = tuple(root for array in arrays for root in roots_of(array))
@@ -470,7 +482,9 @@ def _as_view(value: Any, arrays: list[Any]) -> Any:
 
 def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     """A copy, for those who change it in place."""
-    return Traced(value.builder, value.port) if value.base or any(value is array for array in arrays) else value
+    is_held = value.base or any(value is array for array in arrays)
+    copy: Traced = emit("identity", [value])[0] if is_held else value
+    return copy
 
 
 def _too_deep(open_: Sequence[Closure]) -> CaptureError:

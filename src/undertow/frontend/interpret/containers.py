@@ -26,9 +26,11 @@ from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
+from undertow.frontend.values.assignment import At, replaced
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Context, Traced, has_traced, is_traced, read, view_of
+from undertow.frontend.values.traced import Context, Traced, has_traced, is_basic, is_traced, read, roots_of
+from undertow.frontend.values.views import View, make_view
 from undertow.types import said
 
 
@@ -80,7 +82,9 @@ class Containers(Expressions):
                 hint="look before the call, and pass the answer as an argument, or keep it: ut.static(...)",
             )
         try:
-            held = view_of(self.ctx.session.attribute(value, name), value)
+            held = self.ctx.session.attribute(value, name)
+            if isinstance(value, Traced) and name == "T":
+                make_view(held, View(value, lambda array: array.T, lambda _, part: part.T))
         except AttributeError as fault:
             error = _no_attribute(value, name, fault, span)
             if (value is None or is_users(value)) and is_conditional(self.ctx):
@@ -136,7 +140,7 @@ class Containers(Expressions):
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
-        if isinstance(value, Traced) or not has_traced(key):
+        if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
                 self.owned.change(value, "the defaultdict")  # it adds the key
                 return self.owned.own(value[key])
@@ -151,8 +155,11 @@ class Containers(Expressions):
             picked = self.picking.pick(value, key)
             self.owned.own_choice(picked, value)
             return picked
-        if isinstance(value, (np.ndarray, Traced)):
-            return getitem(value, key)
+        if isinstance(value, np.ndarray):
+            element = getitem(value, key)
+            if isinstance(element, Traced) and element.type.rank and is_basic(key):
+                element.base = roots_of(value)
+            return element
         raise CaptureError(
             f"a {type(value).__name__} cannot be indexed by a traced value",
             hint=_LOOKUPS.get(type(value), "")
@@ -296,8 +303,12 @@ class Containers(Expressions):
             yield self.call(method, [container, key, value], {})
             return
         if isinstance(container, np.ndarray):
-            raise _array_element(called, container, self.owned.has(container))
-        if not isinstance(container, (Traced, list, dict, deque)):
+            self.owned.make_traced(container)
+            raise _array_from_outside(called)
+        if isinstance(container, Traced):
+            self.assign_part(container, key, value, called)
+            return
+        if not isinstance(container, (list, dict, deque)):
             is_variable = read(container) is not container
             raise CaptureError(
                 f"assigning to an item of a {type(container).__name__} cannot be captured",
@@ -305,7 +316,7 @@ class Containers(Expressions):
                 if is_variable
                 else "create a new one, and assign it to a variable",
             )
-        if has_traced(key) and not isinstance(container, Traced):
+        if has_traced(key):
             raise CaptureError(
                 f"a {type(container).__name__} cannot be changed at a traced index",
                 hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"
@@ -313,9 +324,18 @@ class Containers(Expressions):
             )
         if isinstance(key, TracedText):
             raise text_too_early(key)
-        if not isinstance(container, Traced):
-            self.owned.change(container, called)
+        self.owned.change(container, called)
         container[key] = value
+
+    def assign_part(self, array: Traced, key: Any, value: Any, called: str) -> None:
+        """`array[key] = value`: all names of the array, and its views, see the change."""
+        if isinstance(value, TracedText) or isinstance(key, TracedText):
+            raise text_too_early(value if isinstance(value, TracedText) else key)
+        if not array.type.rank:
+            raise CaptureError(
+                f"{said(array.type)} is a single number: it has no elements to assign to", hint="assign to the variable"
+            )
+        self.changes.update(array, replaced(array, key, value), called, f"{called} = {called}.copy()")
 
     def set_attribute(self, changed: Any, name: str, value: Any, called: str) -> Work:
         """`changed.name = value`, as the class of the object defines it."""
@@ -387,16 +407,10 @@ def _keep_every(node: Any, test: ast.expr) -> str:
     return f"the number of items is known at capture time: keep them all, as in `{kept}`, or add up in a `for` loop"
 
 
-def _array_element(called: str, array: Any, is_made: bool) -> CaptureError:
-    """The error of an assignment to an element of an array: of one from outside, or of one made in the function."""
-    name = called if called.isidentifier() else "x"
-    fits = f"ut.arange({len(array)}) == i" if array.ndim == 1 else "mask"
+def _array_from_outside(called: str) -> CaptureError:
     return CaptureError(
-        f"an element of the array `{called}` is assigned: arrays of a graph never change"
-        if is_made
-        else "a graph cannot change an array that was created before the capture",
-        hint=f"make a new array: `{name} = ut.where({fits}, v, {name})` has v there; "
-        "ut.stack([a, b, c]) has these elements, ut.scatter_add(x, i, v) adds v at i",
+        f"`{called}` is an array from outside this function: a graph cannot change it",
+        hint=f"work on a copy of it, {called} = {called}.copy(), and return that",
     )
 
 
@@ -416,7 +430,6 @@ _UNSEEN = "look it up before the call, and pass the numbers as arguments; or use
 _RUN_TIME = "its value is known only at run time: compute with x itself, return it, or print it with print(x)"
 _FOREIGN = {  # attributes of arrays in other libraries
     **dict.fromkeys(("numpy", "cpu", "detach"), _RUN_TIME),
-    "at": "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
     "backward": "write a function that computes x, and differentiate that: ut.grad(f)",
 }
 

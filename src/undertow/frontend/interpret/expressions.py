@@ -21,6 +21,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.aliasing import Aliases, is_array
+from undertow.frontend.control.changes import Changes
 from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
@@ -64,6 +65,7 @@ class Expressions:
         self.statics = 0  # how many `ut.static(...)` are being evaluated
         self.owned = Ownership(ctx)
         self.aliases = Aliases(ctx, self.owned)
+        self.changes = Changes(ctx, self.aliases)
         self._spans: dict[tuple[ast.AST, str, int], Span] = {}  # a loop that is unrolled asks for the same ones
 
     def expr(self, node: ast.expr | ast.stmt, env: Env) -> Any:
@@ -362,6 +364,7 @@ class Expressions:
         a, after_a = yield self.on_side(regions[0], before, lambda: or_absent(then, ctx), scratch)
         b, after_b = yield self.on_side(regions[1], before, lambda: or_absent(other, ctx), scratch)
         ctx.span = span
+        self.changes.join(after_a.arrays, after_b.arrays, regions, span)
         join_states(before, after_a, after_b, regions, scratch, ctx)
         join_effects(before, [after_a.effect, after_b.effect], regions, builder)
         if a is ABSENT and b is ABSENT:
@@ -372,7 +375,7 @@ class Expressions:
         """Run one side of a branch from a state: its result, and the state afterwards."""
         builder = self.ctx.open_builder
         outside, builder.region = builder.region, region
-        restore(state, env, builder)
+        self.restore(state, env)
         self.owned.states.append(state)
         try:
             value = yield work()
@@ -383,7 +386,14 @@ class Expressions:
 
     def save(self, env: Env) -> State:
         """The current state, to which a branch or a loop may return."""
-        return self.owned.mark(save(env, self.ctx.open_builder, self.owned.has))
+        state = self.owned.mark(save(env, self.ctx.open_builder, self.owned.has))
+        state.arrays = self.changes.now()
+        return state
+
+    def restore(self, state: State, env: Env) -> None:
+        """Go back to a state."""
+        restore(state, env, self.ctx.open_builder)
+        self.changes.go_back(state.arrays)
 
     def iterated(self, value: Any) -> Any:
         """What a loop over an object of the user's runs over; anything else as it is."""

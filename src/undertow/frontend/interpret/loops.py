@@ -17,7 +17,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.body import graph_loop
 from undertow.frontend.control.merge import Joined, force
 from undertow.frontend.control.restart import StartOver, until_fixpoint
-from undertow.frontend.control.state import State, name_of, restore
+from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
@@ -60,7 +60,7 @@ def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: En
         done = yield loop(node)
         if done is not None:
             return done
-        restore(before, env, interp.ctx.open_builder)
+        interp.restore(before, env)
     # The test assigns or acts: rewritten as `while True: if not test: break`.
     leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
     endless = ast.While(ast.Constant(True), [leave, *node.body], node.orelse)
@@ -177,6 +177,7 @@ class _Statements:
     exits: tuple[Any, ...] = ()  # where control may go after an iteration, besides the next one
     value: Any = None  # of the `return`
     span: Span | None = None  # of the `return`, if there is one
+    arrays: tuple[Traced, ...] = ()  # those from outside the loop that it changes
     changing: dict[str, Undefined] = field(
         default_factory=dict
     )  # variables without a graph value (None, strings) that an iteration changes
@@ -211,11 +212,21 @@ def _statement_loop(
     known = _Statements()
     is_endless = False
 
+    def enter(params: list[Traced]) -> None:
+        """Let the arrays that the loop changes stand for what it carries."""
+        ctx.open_builder.carrier = known
+        for array, param in zip(known.arrays, params[last:], strict=False):
+            interp.changes.put(array, param)
+
+    def flags_of(params: list[Traced]) -> list[Traced]:
+        return params[last + len(known.arrays) :]
+
     def header(params: list[Traced]) -> Work:
         nonlocal is_endless
+        enter(params)
         env.vars = {**before.vars, **known.changing}
         carried.put(params[first:last], env)
-        going = functions.equal(params[last], _GO_ON) if known.exits else None
+        going = functions.equal(flags_of(params)[0], _GO_ON) if known.exits else None
         if going is not None and isinstance(node, ast.While) and not is_plain(node.test):
             truth = yield interp.choose(going, lambda: test(params), lambda: False, env)
         else:
@@ -241,19 +252,21 @@ def _statement_loop(
             _find_changed_names(known, fixed, env, interp, span)
         nexts = [] if index is None else [functions.add(params[0], index.step)]
         nexts += carried.take(env, interp, span)
+        nexts += [Traced(array.builder, array.port) for array in known.arrays]
         exits = exits_of(outcome)
         if set(exits) <= {CONTINUE}:
-            return nexts + params[last:]
+            return nexts + flags_of(params)
         if not known.exits:
             value, returned = getattr(outcome, "value", None), getattr(outcome, "span", None)
             raise StartOver(known, exits=exits, value=value, span=returned)
-        return nexts + _flags(outcome, params[last:], interp)
+        return nexts + _flags(outcome, flags_of(params), interp)
 
     def attempt() -> Work:
-        restore(before, env, ctx.open_builder)
+        interp.restore(before, env)
         ctx.span = span
         initial = [*([] if index is None else [index.start]), *carried.leaves]
-        names = [*own, *carried.labels]
+        initial += [Traced(array.builder, array.port) for array in known.arrays]
+        names = [*own, *carried.labels, *("array" for _ in known.arrays)]
         if known.exits:
             value = known.value if RETURN in known.exits else None
             returned = [zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
@@ -268,6 +281,7 @@ def _statement_loop(
         raise CaptureError(
             "this loop never ends: nothing in it breaks or returns", span, hint="leave it with `break` or `return`"
         )
+    interp.changes.go_back(before.arrays)
     env.vars = {**before.vars, **known.changing}
     for name in assigned | set(own):
         if name not in carried.names and name not in fixed and name in env.local:
@@ -277,12 +291,15 @@ def _statement_loop(
     carried.put(results[first:last], env)
     for name in carried.names:
         interp.owned.own_containers(env.vars[name])
+    for array, result in zip(known.arrays, results[last:], strict=False):
+        interp.changes.update(array, result, "an array", "x = x.copy()")
+    flags = flags_of(results)
     if RETURN not in known.exits:
         return None, after
-    value = unflatten(flatten(known.value, is_traced)[1], results[last + 1 :])
+    value = unflatten(flatten(known.value, is_traced)[1], flags[1:])
     if is_endless and BREAK not in known.exits:
         return Return(value, known.span), after
-    flow = results[last]
+    flow = flags[0]
     if BREAK in known.exits:
         flow = functions.astype(functions.equal(flow, _RETURNED), i32)
     return Mixed(flow, (RETURN,), value, True, known.span), after

@@ -19,6 +19,7 @@ from undertow.frontend.interpret.raising import is_conditional, raise_at_run_tim
 from undertow.frontend.interpret.special import of_operator, special
 from undertow.frontend.syntax.queries import HINTS, is_text_of_names
 from undertow.frontend.syntax.source import Env, Undefined
+from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.text import TracedText, text_of
 from undertow.frontend.values.traced import Traced, roots_of
 from undertow.ops.debug import ERRORS
@@ -64,7 +65,7 @@ class Statements(Interpreter):
                 if holder is not None:
                     self.owned.change(holder, ast.unparse(target.value))  # type: ignore[union-attr]
                 after = self.update_array(node, before, after)
-        self.owned.adopt(after)
+        after = self.owned.adopt(after)
         if isinstance(target, ast.Name):
             self.bind(target.id, after, env)
         elif isinstance(target, ast.Subscript):
@@ -73,10 +74,15 @@ class Statements(Interpreter):
             yield self.set_attribute(holder, target.attr, after, ast.unparse(target.value))
 
     def update_array(self, node: ast.AugAssign, before: Any, after: Any) -> Any:
-        """`x += ...` of an array: a new value for `x`, if nobody else holds the array that NumPy would change."""
+        """`x += ...` of an array: all names of the array, and its views, see the change."""
         called = ast.unparse(node.target)
         written = ast.unparse(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value), lineno=1))
         after = fit_in_place(before, after, called, written)
+        if isinstance(before, Traced):
+            if not isinstance(after, Traced):
+                after = Traced(self.ctx.open_builder, port_in(after, self.ctx.open_builder.region, self.ctx))
+            self.changes.update(before, after, called, written)
+            return before
         self.aliases.change(before, called, written, allowed=1)
         if not isinstance(after, Traced):
             return after

@@ -67,6 +67,8 @@ class Builder:
     key: Port | None = None  # the random key of this activation, in region 0
     body: Any = None  # of a loop or map: see control/body.py
     raised: tuple[str, type[Exception], Span | None] | None = None  # what Python raised first in a branch, and where
+    parent: Builder | None = None  # of a loop or map: the graph around it
+    carrier: Any = None  # of a loop that may carry further arrays: see interpret/loops.py
     draws: int = 0  # number of sites that have drawn from the key so far
     # Parameters whose arrays change in place: number -> (its name, what to write instead, the line).
     changed: dict[int, tuple[str, str, Span | None]] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import (
     Arguments,
+    Changed,
     Check,
     Definition,
     Specialization,
@@ -116,7 +117,7 @@ class CaptureSession(Scope):
         builder = self.ctx.open_builder
         assert callee.results is not None
         effectful = "effect" in callee.hidden or "order" in callee.hidden
-        if not callee.results.types and not effectful:
+        if not callee.results.types and not callee.written and not callee.outer_arrays and not effectful:
             return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
         inputs = [operand(leaf) for leaf in arguments.leaves]
         controls: tuple[Port, ...] = ()
@@ -125,13 +126,17 @@ class CaptureSession(Scope):
                 inputs.append(self.effect_token())
             elif what == "order":
                 controls = (self.effect_token(),)
+            elif isinstance(what, Changed):
+                inputs.append(operand(Traced(what.array.builder, what.array.port)))
             elif what == "key":
                 caller = self._open.get(builder)
                 hands_on = caller is not None and caller.definition.hands_key_on
                 inputs.append(operand(self.key() if hands_on else self.draw()))
             else:
                 inputs.append(operand(Traced(*what)))
-        types = tuple(t.erased() for t in callee.results.types) + ((CTL,) if effectful else ())
+        types = tuple(t.erased() for t in callee.results.types)
+        types += tuple(callee.types[k].erased() for k in callee.written)
+        types += tuple(array.type.erased() for array in callee.outer_arrays) + ((CTL,) if effectful else ())
         op, attrs = "call", Attrs(callee=callee.name)
         wanted: tuple[int, ...] = ()
         if tangents is not None:
@@ -154,9 +159,47 @@ class CaptureSession(Scope):
         for result, shared, outside in zip(values, callee.shares, callee.shares_outside, strict=False):
             if result.type.rank and (shared or outside):
                 result.base = (result, *outside, *(r for k in sorted(shared) for r in roots_of(arguments.leaves[k])))
-        value = tree.unflatten(callee.results.structure, values[: len(callee.results.types)])
+        visible = len(callee.results.types)
+        value = tree.unflatten(callee.results.structure, values[:visible])
         self.interpreter.owned.own_containers(value)
+        self._change_arguments(callee, arguments, values[visible : len(types)])
         return value, values[len(types) :]
+
+    def _change_arguments(self, callee: Specialization, arguments: Arguments, results: list[Traced]) -> None:
+        """Let arrays that a call has changed in place, arguments or those of enclosing functions, hold the results."""
+        name, changes = callee.definition.short_name, self.interpreter.changes
+        builder = self.ctx.open_builder
+        caller = builder if builder.parent is None else builder.parent
+        if caller.kind == "main":  # the outermost call, or each lane of a map of such calls, has a copy
+            if callee.unreturned:
+                called = callee.arguments.names[callee.unreturned[0]]
+                raise CaptureError(
+                    f"`{name}` changes its argument `{called}` in place: the caller's array would not change",
+                    callee.definition.closure.span,
+                    hint=f"return it as well: `return {called}`; or work on a copy: `{called} = {called}.copy()`",
+                )
+            return
+        given = [arguments.given[k] for k in callee.written]
+        for k, array, result in zip(callee.written, given, results, strict=False):
+            called = callee.arguments.names[k]
+            if isinstance(array, np.ndarray):
+                self.interpreter.owned.make_traced(array)
+            if not isinstance(array, Traced):
+                raise CaptureError(
+                    f"`{name}` changes its argument `{called}` in place: here that is an array from outside this "
+                    "function, which a graph cannot change",
+                    hint="pass a copy: x.copy()",
+                )
+            others = (leaf for n, leaf in enumerate(arguments.given) if n != k and is_array(leaf))
+            if not {id(root) for root in roots_of(array)}.isdisjoint(id(r) for leaf in others for r in roots_of(leaf)):
+                raise CaptureError(
+                    f"`{name}` changes its argument `{called}` in place, and gets the same array, or a part of it, as "
+                    "another argument",
+                    hint="pass a copy: x.copy()",
+                )
+            changes.update(array, result, called, f"{called} = {called}.copy()")
+        for array, result in zip(callee.outer_arrays, results[len(given) :], strict=False):
+            changes.update(array, result, "an array", "x = x.copy()")
 
     # -- specializations -----------------------------------------------------------------------------------
 
@@ -242,6 +285,7 @@ class CaptureSession(Scope):
     def _capture(self, function: Specialization) -> Work:
         """Write the graph of a function; again, if it learns something that it must know from the start."""
         outer, definition, count = self.ctx.builder, function.definition, len(self.specializations)
+        before = self.interpreter.changes.now()
 
         def attempt() -> Work:
             del self.specializations[count:]
@@ -268,10 +312,12 @@ class CaptureSession(Scope):
                 self.interpreter.owned.check_arguments(function, function.was_called_open)
                 ports = self.result_ports(function, value)
                 self._note_arrays(function, builder, leaves, value)
+                ports += self._written_ports(function, builder, leaves, value)
                 if "effect" in function.hidden:
                     ports.append(self.last_effect(builder))
                 function.graph = self.graphs[function.name] = builder.finish(ports)
             finally:
+                self.interpreter.changes.go_back(before)
                 builder.is_open = False
                 function.is_open = False
                 del self._open[builder]
@@ -301,6 +347,20 @@ class CaptureSession(Scope):
         if function.was_called_open and (both != known or changed.keys() != function.changed_arrays.keys()):
             raise StartOver(function, changed_arrays=changed, shares=both)
         function.shares_outside, function.shares, function.changed_arrays = tuple(outside), both, changed
+
+    def _written_ports(
+        self, function: Specialization, builder: Builder, leaves: list[Traced], value: Any
+    ) -> list[Port]:
+        """The arrays that have changed in place, as further results: arguments, and those of enclosing functions."""
+        changed = (k for k, leaf in enumerate(leaves) if leaf.port != Port(builder.params[k]))
+        written = tuple(sorted({*function.written, *changed}))
+        if function.was_called_open and written != function.written:
+            raise StartOver(function, written=written)
+        returned = {id(root) for leaf in tree.flatten(value, is_traced)[0] if is_array(leaf) for root in roots_of(leaf)}
+        function.written = written
+        function.unreturned = tuple(k for k in written if id(leaves[k]) not in returned)
+        arrays = [*(leaves[k] for k in written), *function.outer_arrays]
+        return [port_in(Traced(array.builder, array.port), 0, self.ctx) for array in arrays]
 
     # -- results -------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
-from undertow.frontend.values.traced import context, is_traced
+from undertow.frontend.values.traced import Traced, context, is_traced
 from undertow.ir.graph import FunctionGraph
 from undertow.types import Type
 
@@ -164,6 +164,7 @@ class Arguments:
     structures: tuple[tree.Structure, ...]  # one per parameter
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
+    given: Sequence[Any] = ()  # the leaves as the caller has them, before they were converted
 
     @property
     def key(self) -> tuple[tree.Structure, ...]:
@@ -194,6 +195,13 @@ class Arguments:
         return args, kwargs
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Changed:
+    """An array of an enclosing function that a function changes in place: a hidden parameter, and a further result."""
+
+    array: Traced
+
+
 @dataclass(slots=True, eq=False)
 class Specialization:
     """A function at one signature: its graph, or what is known of it so far."""
@@ -202,7 +210,7 @@ class Specialization:
     name: str
     types: tuple[Type, ...]
     arguments: Arguments
-    # "effect", "key", (builder, port) of an enclosing graph, or "order": an effect whose graph takes no order token
+    # "effect", "key", (builder, port) or Changed of an enclosing graph, or "order": an effect without an order token
     hidden: dict[Any, None] = field(default_factory=dict)
     results: Annotation | None = None
     graph: FunctionGraph | None = None
@@ -216,9 +224,17 @@ class Specialization:
     changed: dict[int, tuple[Any, str, Any]] = field(default_factory=dict)
     # Arrays among its arguments that it changes in place: leaf -> (its name, what to write instead, the line).
     changed_arrays: dict[int, tuple[str, str, Any]] = field(default_factory=dict)
+    # Arrays among its arguments that it changes in place: each is a further result of its graph.
+    written: tuple[int, ...] = ()
     # For each result, the leaves among its arguments that it may be, or be a view of; and such arrays from outside.
     shares: tuple[frozenset[int], ...] = ()
     shares_outside: tuple[tuple[Any, ...], ...] = ()
+    unreturned: tuple[int, ...] = ()  # of `written`: those that are no part of its result
+
+    @property
+    def outer_arrays(self) -> list[Traced]:
+        """The arrays of enclosing functions that it changes."""
+        return [what.array for what in self.hidden if isinstance(what, Changed)]
 
 
 def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
@@ -229,6 +245,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     default = current.session.default if current is not None and current.builder is not None else None
     values = bind_arguments(definition.closure, args, kwargs, span, default)
     leaves: list[Any] = []
+    given: list[Any] = []
     types: list[Type] = []
     structures: list[tree.Structure] = []
     names: list[str] = []
@@ -254,6 +271,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         wanted = note.types if note is not None else (None,) * len(held)
         if current is not None and current.builder is not None:
             held = [current.session.bound(leaf) for leaf in held]
+        given += held
         for leaf, type, path in zip(held, wanted, tree.paths(value, name, is_traced), strict=True):
             converted, seen = convert(leaf, type, called if path == name else f"`{path}` of {called}", dims, span)
             leaves.append(converted)
@@ -262,7 +280,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is None and held:
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)
-    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values))
+    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), given)
 
 
 def _refuse_attributes(value: object) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from undertow.frontend.syntax.calling import is_library_module
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.trace.by_class import is_guarded_by_class
-from undertow.frontend.trace.definition import Binding, Specialization
+from undertow.frontend.trace.definition import Binding, Changed, Specialization
 from undertow.frontend.trace.guards import Read
 from undertow.frontend.trace.places import Paths, Places, needs_now
 from undertow.frontend.values import tree
@@ -30,6 +30,9 @@ from undertow.frontend.values.traced import Context, Traced, emit, is_traced
 from undertow.ir.graph import Port
 from undertow.ir.names import Names
 from undertow.types import CTL, Type, i64
+
+if TYPE_CHECKING:
+    from undertow.frontend.interpret.branches import StatementInterpreter
 
 Outer = tuple[Builder, Port]  # a value of an enclosing graph
 
@@ -47,6 +50,7 @@ class MainGraph:
     assigned: frozenset[Any] = frozenset()  # variables that it assigns: their reads must be in program order
     paths: Paths = field(default_factory=Paths)
     guarded: frozenset[int] = frozenset()  # hidden arguments that must be guards, by path
+    changing: frozenset[Any] = frozenset()  # places in the source that make arrays which change in place
     level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
 
 
@@ -59,6 +63,8 @@ def _is_same(a: Any, b: Any) -> bool:
 
 class Scope:
     """The part of a `Session` that decides what is visible where a node is written."""
+
+    interpreter: StatementInterpreter
 
     def __init__(self, ctx: Context, main: MainGraph) -> None:
         self.ctx = ctx
@@ -124,6 +130,10 @@ class Scope:
             builder.entry_effect = START if builder.kind == "main" else builder.param(CTL, "effect")
         elif what == "key":
             builder.key = builder.param(Type(i64), "seed" if builder.kind == "main" else "key")
+        elif isinstance(what, Changed):
+            array = what.array
+            inside = builder.param(array.type, name_of((array.builder, array.port)))
+            self.interpreter.changes.put(array, Traced(builder, inside))
         else:
             builder.lifted[what] = builder.param(what[0].type_of(what[1]), name_of(what))
         if builder in self._open:
@@ -136,8 +146,20 @@ class Scope:
             function.hidden = {
                 what: None
                 for what in function.hidden
-                if (there[what] if isinstance(what, str) else what in builder.lifted)
+                if (there[what] if isinstance(what, str) else isinstance(what, Changed) or what in builder.lifted)
             }
+
+    @property
+    def changing(self) -> frozenset[Any]:
+        return self.main.changing
+
+    def let_change(self, place: Any) -> None:
+        raise StartOver(self.main, changing=self.main.changing | {place})
+
+    def change_outside(self, array: Traced, builder: Builder) -> None:
+        function = self._open.get(builder)
+        if function is not None:
+            raise StartOver(function, hidden={**function.hidden, Changed(array): None})
 
     # -- outside -------------------------------------------------------------------------------------------
 
@@ -196,7 +218,10 @@ class Scope:
     # -- names and variables -------------------------------------------------------------------------------
 
     def note_reading(self, env: Env, name: str, value: Any) -> None:
-        self._note_seen(env, name, tree.flatten(value, is_traced))
+        leaves, structure = tree.flatten(value, is_traced)
+        # An array may hold something else by the time of the next call.
+        held = [Traced(leaf.builder, leaf.port) if isinstance(leaf, Traced) else leaf for leaf in leaves]
+        self._note_seen(env, name, (held, structure))
 
     def _note_seen(self, env: Env, name: str, seen: tuple[list[Any], tree.Structure]) -> None:
         for function in self._open.values():
@@ -207,7 +232,10 @@ class Scope:
         """Would the body read the same values now as when it was captured?"""
         for (env, name), (leaves, structure) in function.readings.items():
             now, structure_now = tree.flatten(force(env.vars.get(name), self.ctx), is_traced)
-            if structure_now != structure or not all(map(_is_same, leaves, now)):
+            changed = {id(array) for array in function.outer_arrays}
+            if structure_now != structure or not all(
+                id(b) in changed or _is_same(a, b) for a, b in zip(leaves, now, strict=True)
+            ):
                 return False
         return True
 

@@ -40,6 +40,16 @@ class Session(Protocol):
     def ctx(self) -> Context:
         """Where nodes are written now."""
 
+    @property
+    def changing(self) -> frozenset[Any]:
+        """The places in the source that make arrays which change in place: these are values of the graph."""
+
+    def let_change(self, place: Any) -> None:
+        """Start over: the array that this place makes changes in place."""
+
+    def change_outside(self, array: Traced, builder: Builder) -> None:
+        """A function changes an array of one around it: start over, with the array as a hidden parameter."""
+
     def fresh_name(self, name: str) -> str:
         """A unique name for a graph."""
 

@@ -14,12 +14,14 @@ import numpy as np
 
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
-from undertow.frontend.values.operands import as_operand, is_static_int, static_int, type_of
+from undertow.frontend.functions.creation import arange
+from undertow.frontend.functions.debug import assert_
+from undertow.frontend.values.operands import as_operand, dims, is_static_int, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class Item:
     """One part of a key: what it does to the next axis of the array."""
 
     kind: str  # "index" (removes the axis), "slice", "take" or "new" (adds an axis)
@@ -33,9 +35,9 @@ def getitem(x: Any, key: Any) -> Any:
     array([4, 6])
     """
     value = as_operand(x)
-    items = _items(key, type_of(value).rank, str(type_of(value)))
-    value, rest = _read_elements(value, items)
-    value = _cut_static(value, rest)
+    items = items_of(key, type_of(value).rank, str(type_of(value)))
+    value, rest = read_elements(value, items)
+    value = cut_static(value, rest)
     axis = 0
     new_axes: list[int] = []
     for item in rest:
@@ -50,14 +52,14 @@ def getitem(x: Any, key: Any) -> Any:
             (value,) = emit("take", [value, item.value], axis=at)
             axis += type_of(item.value).rank
         else:
-            if not _is_static(item.value):
+            if not is_static_slice(item.value):
                 step = 1 if item.value.step is None else item.value.step
                 value = slice_between(value, item.value.start, item.value.stop, axis=at, step=step)
             axis += 1
     return expand_dims(value, tuple(new_axes)) if new_axes else value
 
 
-def _items(key: Any, rank: int, shown: str) -> list[_Item]:
+def items_of(key: Any, rank: int, shown: str) -> list[Item]:
     """The parts of a key, one for each axis, with the Ellipsis expanded."""
     parts = list(key) if isinstance(key, tuple) else [key]
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
@@ -92,18 +94,18 @@ def _together(marked: list[bool]) -> bool:
     return not places or places[-1] - places[0] == len(places) - 1
 
 
-def _item(part: Any) -> _Item:
+def _item(part: Any) -> Item:
     if part is None:
-        return _Item("new")
+        return Item("new")
     if isinstance(part, slice):
-        return _Item("slice", part)
+        return Item("slice", part)
     if is_static_int(part):
-        return _Item("index", int(part))
+        return Item("index", int(part))
     if isinstance(part, (Traced, np.ndarray, list, np.generic)):
         value = np.zeros(0, np.int64) if isinstance(part, list) and not part else as_operand(part)
         dtype, rank = type_of(value).dtype, type_of(value).rank
         if dtype.kind == "int":
-            return _Item("take" if rank else "index", value)
+            return Item("take" if rank else "index", value)
         if dtype.kind == "bool":
             raise TypeMismatch(
                 "a boolean mask cannot be an index: the number of elements it selects is known only at run time",
@@ -113,13 +115,13 @@ def _item(part: Any) -> _Item:
             f"an index must be an integer, not {type_of(value)}", hint="convert it with ut.astype(i, ut.i64)"
         )
     if hasattr(part, "__index__") and not isinstance(part, bool):
-        return _Item("index", operator.index(part))
+        return Item("index", operator.index(part))
     raise TypeMismatch(
         f"{brief(part)} cannot be an index", hint="use integers, slices, None, `...` or an array of integers"
     )
 
 
-def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:
+def read_elements(value: Any, items: list[Item]) -> tuple[Any, list[Item]]:
     """Apply the single indices, which remove their axes; also the rest of the key."""
     axes: list[int] = []
     indices: list[Any] = []
@@ -132,27 +134,49 @@ def _read_elements(value: Any, items: list[_Item]) -> tuple[Any, list[_Item]]:
         axis += item.kind != "new"
     if axes:
         (value,) = emit("index", [value, *indices], axes=tuple(axes))
-    return value, [item for item in items if item.kind != "index"]
+    rest = [item for item in items if item.kind != "index"]
+    lengths = iter(dims(value)) if any(_has_traced_step(item) for item in rest) else None
+    if lengths is not None:
+        sizes = {n: next(lengths) for n, item in enumerate(rest) if item.kind != "new"}
+        rest = [_places(item.value, sizes[n]) if _has_traced_step(item) else item for n, item in enumerate(rest)]
+    return value, rest
 
 
-def _is_static(part: slice) -> bool:
-    if isinstance(part.step, Traced):
-        raise TypeMismatch("the step of a slice must be known at capture time", hint="use ut.arange and ut.take")
+def _has_traced_step(item: Item) -> bool:
+    return item.kind == "slice" and isinstance(item.value.step, Traced)
+
+
+def _places(part: slice, length: Any) -> Item:
+    """The elements of a slice whose step is known only at run time, and must be positive."""
+    assert_(FUNCTIONS["greater"](part.step, 0), "the step of this slice must be positive, it is known only at run time")
+
+    def bound(at: Any, default: Any) -> Any:
+        if at is None:
+            return default
+        from_front = FUNCTIONS["where"](FUNCTIONS["less"](at, 0), FUNCTIONS["add"](at, length), at)
+        return FUNCTIONS["minimum"](FUNCTIONS["maximum"](from_front, 0), length)
+
+    return Item("take", arange(bound(part.start, 0), bound(part.stop, length), part.step))
+
+
+def is_static_slice(part: slice) -> bool:
     return not isinstance(part.start, Traced) and not isinstance(part.stop, Traced)
 
 
-def _cut_static(value: Any, items: list[_Item]) -> Any:
+def cut_static(value: Any, items: list[Item]) -> Any:
     """Apply all slices with static bounds, in one node."""
+    bounds = bounds_of(items)
+    if all(b is None for each in bounds.values() for b in each):
+        return value
+    return emit("slice", [value], **bounds)[0]
+
+
+def bounds_of(items: list[Item]) -> dict[str, tuple[int | None, ...]]:
+    """The attributes of a `slice` with all slices whose bounds are static."""
     parts = [item.value for item in items if item.kind != "new"]
-    cuts = [part if isinstance(part, slice) and _is_static(part) else slice(None) for part in parts]
+    cuts = [part if isinstance(part, slice) and is_static_slice(part) else slice(None) for part in parts]
     bounds = [
         [None if b is None else static_int(b, "a bound of a slice") for b in (cut.start, cut.stop, cut.step)]
         for cut in cuts
     ]
-    if all(b is None for cut in bounds for b in cut):
-        return value
-    starts, stops, steps = (tuple(cut[k] for cut in bounds) for k in range(3))
-    return emit("slice", [value], starts=starts, stops=stops, steps=steps)[0]
-
-
-FUNCTIONS["__getitem__"] = getitem
+    return {name: tuple(cut[k] for cut in bounds) for k, name in enumerate(("starts", "stops", "steps"))}

@@ -93,7 +93,11 @@ class Traced:
     another value it takes that one's dtype, as they do.
     """
 
-    __slots__ = ("base", "builder", "is_weak", "port", "type")
+    # `view` and `views` are set where there are any: see views.py.
+    __slots__ = ("__weakref__", "base", "builder", "is_weak", "port", "type", "view", "views")
+
+    view: Any
+    views: list[Any]
 
     def __init__(self, builder: Builder, port: Port, is_weak: bool = False) -> None:
         self.builder = builder
@@ -126,6 +130,11 @@ class Traced:
     @property
     def T(self) -> Any:
         return FUNCTIONS["permute_dims"](self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def at(self) -> Any:
+        """`x.at[i].set(v)`, as in JAX: a new array."""
+        return FUNCTIONS["at"](self)
 
     def __undertow_repr__(self) -> str:
         """For our own messages."""
@@ -244,8 +253,7 @@ class Traced:
         return result
 
     def __getitem__(self, key: Any) -> Any:
-        item = FUNCTIONS["__getitem__"](self, key)
-        return view_of(item, self) if is_basic(key) else item
+        return FUNCTIONS["__getitem__"](self, key)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
@@ -351,13 +359,6 @@ def is_basic(key: Any) -> bool:
     """Does an index with this key give a view? (An array of integers gives a copy.)"""
     parts = key if isinstance(key, tuple) else (key,)
     return not any(isinstance(p, (list, np.ndarray)) or (isinstance(p, Traced) and p.type.rank) for p in parts)
-
-
-def view_of(value: Any, array: Any) -> Any:
-    """Note that an array is a view of another one."""
-    if isinstance(value, Traced) and value.type.rank and value is not array:
-        value.base = roots_of(array)
-    return value
 
 
 def roots_of(value: Any) -> tuple[Any, ...]:
