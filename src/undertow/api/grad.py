@@ -6,6 +6,7 @@ The results are functions again: they can be called, mapped, shown as graphs and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,9 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     value = called(*primals[len(bound) :])
     # Positional arguments, bound ones included, in the dtypes of the function's parameters.
     arguments = called.__undertow_arguments__(primals[len(bound) :], {})
-    typed = tuple(arguments.passed(called.__undertow_definition__.closure.signature, arguments.leaves)[0])[
+    numbers = zip_longest(arguments.leaves, arguments.weak, fillvalue=False)
+    leaves = [leaf.item() if is_python else leaf for leaf, is_python in numbers]
+    typed = tuple(arguments.passed(called.__undertow_definition__.closure.signature, leaves)[0])[
         : len(primals)
     ]
 
