@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from undertow.frontend.interpret.drive import Work
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
-from undertow.frontend.values.operands import convert, is_number
+from undertow.frontend.values.operands import convert, flags_of, is_number
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand, roots_of
@@ -56,7 +55,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
         ctx.span = span
         name = session.fresh_name(f"{parent.name}.{body.kind}")
         inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body, parent=parent)
-        rows = zip_longest(body.types, body.names, body.weak, fillvalue=False)
+        rows = zip(body.types, body.names, flags_of(body.weak, body.types), strict=True)
         params = [Traced(inner, inner.param(type, name), is_weak) for type, name, is_weak in rows]
         hidden: list[Any] = []
         order = counter = None
@@ -196,6 +195,8 @@ def _widen(name: str, initial: Any, type: Type, is_weak: bool, value: Any) -> tu
         if type.rank == after.rank:
             x = name or "x"
             hint = f"give it its final dtype before the loop: {x} = ut.astype({x}, ut.{after.dtype})"
+            if weak_kind(own.kind, other) != other:
+                hint = f"convert the new value: ut.astype(..., ut.{own})"
         else:
             hint = "the number of dimensions of a loop variable must not change: assign the new value to another name"
         called = f"`{name}`" if name else "a loop variable"

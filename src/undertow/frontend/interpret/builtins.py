@@ -32,7 +32,7 @@ from undertow.frontend.values.traced import Traced, effect, emit, is_traced, rea
 from undertow.frontend.values.tree import flatten
 from undertow.ops.debug import ERRORS
 from undertow.ops.op import CATALOGUE
-from undertow.types import bool_, f32, f64, i32, i64, said
+from undertow.types import bool_, f64, i32, i64, said
 
 
 def _any_traced(args: Sequence[Any]) -> bool:

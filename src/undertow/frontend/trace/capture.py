@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from types import FunctionType
 from typing import Any
 
@@ -40,7 +39,8 @@ from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturn
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
-from undertow.frontend.values.operands import as_operand, as_weak, is_number
+from undertow.frontend.values.operands import as_weak, flags_of, is_number
+from undertow.frontend.values.operands import convert as as_dtype
 from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of, stays_weak
 from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.ir.names import Names
@@ -123,8 +123,10 @@ class CaptureSession(Scope):
         effectful = "effect" in callee.hidden or "order" in callee.hidden
         if not callee.results.types and not callee.written and not callee.outer_arrays and not effectful:
             return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
-        leaves = [as_operand(leaf, type.dtype) for leaf, type in zip(arguments.leaves, callee.types, strict=True)]
-        inputs = list(map(operand, leaves))
+        leaves = arguments.leaves
+        if arguments.weak:  # the callee may have met values of another dtype
+            leaves = [as_dtype(leaf, type.dtype) for leaf, type in zip(leaves, callee.types, strict=True)]
+        inputs = [operand(leaf) for leaf in leaves]
         controls: tuple[Port, ...] = ()
         for what in list(callee.hidden):
             if what == "effect":
@@ -147,7 +149,7 @@ class CaptureSession(Scope):
         if tangents is not None:
             wanted = tuple(k for k, type in enumerate(types) if type.dtype.kind == "float")
             op, attrs = "tangent", Attrs(callee=callee.name, given=tuple(tangents), wanted=wanted)
-            inputs += (operand(as_operand(tangent, callee.types[k].dtype)) for k, tangent in tangents.items())
+            inputs += (operand(as_dtype(tangent, callee.types[k].dtype)) for k, tangent in tangents.items())
         outputs = (*types, *(types[k] for k in wanted))
         if callee.definition.is_checkpoint and tangents is None:
             if effectful:
@@ -306,7 +308,8 @@ class CaptureSession(Scope):
             function.began, function.readings, function.changed = next(births), {}, {}
             context = None if outer is None else outer.context
             builder = Builder(function.name, "function", definition.closure.span, context=context)
-            params = zip_longest(function.types, function.arguments.names, function.weak, fillvalue=False)
+            types, names = function.types, function.arguments.names
+            params = zip(types, names, flags_of(function.weak, types), strict=True)
             leaves = [Traced(builder, builder.param(type, name), is_weak) for type, name, is_weak in params]
             for what in list(function.hidden):
                 self.hide(builder, what)

@@ -284,8 +284,10 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
             names.append(path)
         if note is None:
             weak += map(is_number, held)
+        elif note.weak:
+            weak += map(operator.and_, map(is_number, held), note.weak)
         else:
-            weak += map(operator.and_, map(is_number, held), note.weak) if note.weak else [False] * len(held)
+            weak += (False,) * len(held)
         if note is None and held:
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)

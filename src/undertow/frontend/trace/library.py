@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from undertow.frontend.trace.returned import refuse_closures
 from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
+from undertow.frontend.values.operands import flags_of
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.ops.debug import ERRORS
@@ -76,7 +76,7 @@ def _attempt(
     session, builder = CaptureSession(main), Builder("main", "main")
     ctx = session.ctx
     session.fresh_name("main")
-    params = zip_longest(main.types, arguments.names, arguments.weak, fillvalue=False)
+    params = zip(main.types, arguments.names, flags_of(arguments.weak, main.types), strict=True)
     leaves = [Traced(builder, builder.param(type, name), is_weak) for type, name, is_weak in params]
     ctx.builder, ctx.span = builder, definition.closure.span
     places = session.places = Places(builder, main.paths, main.guarded, main.level)

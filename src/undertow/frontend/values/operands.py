@@ -29,6 +29,11 @@ def is_number(value: object) -> bool:
     return stays_weak(value) and value.__class__ is not bool
 
 
+def flags_of(weak: Sequence[bool], values: Sequence[Any]) -> list[bool]:
+    """For each value, whether it is a Python number; those after the last flag are not."""
+    return [*weak, *[False] * (len(values) - len(weak))]
+
+
 def as_weak(value: Any) -> Any:
     """A single number as Python's: it takes the dtype of what it meets. Its own must be i64 or f64."""
     return Traced(value.builder, value.port, is_weak=True) if isinstance(value, Traced) else value.item()
@@ -141,15 +146,23 @@ def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any
     return [number(v, dtype) if is_weak(v) else convert(v, dtype) for v in prepared]
 
 
+def _unchanged(dtype: DType) -> DType:
+    return dtype
+
+
+def _at_least_i64(dtype: DType) -> DType:
+    return i64 if dtype is i32 else dtype
+
+
 def same_dtype(*values: Any) -> list[Any]:
     """Operands of one common dtype."""
-    return _to_one(values, lambda dtype: dtype)
+    return _to_one(values, _unchanged)
 
 
-def compared(*values: Any) -> list[Any]:
-    """Operands of one dtype: as in NumPy, an integer that is known only at run time need not fit in an i32."""
-    are_wide = any(value.__class__ is Traced and value.is_weak for value in values)
-    return _to_one(values, lambda dtype: i64 if are_wide and dtype is i32 else dtype)
+def compared(x: Any, y: Any) -> list[Any]:
+    """Operands of one dtype: as in NumPy, an integer of Python's need not fit in an i32 to be compared with one."""
+    is_wide = (x.__class__ is Traced and x.is_weak) or (y.__class__ is Traced and y.is_weak)
+    return _to_one((x, y), _at_least_i64 if is_wide else _unchanged)
 
 
 def numbers(*values: Any) -> list[Any]:

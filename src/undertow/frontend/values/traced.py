@@ -119,9 +119,7 @@ class Traced:
     @property
     def shape(self) -> tuple[Any, ...]:
         """The dimensions; one that is known only at run time is a traced i64."""
-        return tuple(
-            d if isinstance(d, int) else length(self, axis) for axis, d in enumerate(self.type.shape)
-        )
+        return tuple(d if isinstance(d, int) else length(self, axis) for axis, d in enumerate(self.type.shape))
 
     @property
     def size(self) -> Any:
