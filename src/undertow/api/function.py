@@ -316,7 +316,7 @@ class Function:
             found, structure = tree.flatten(value)
             values = [np.asarray(constant(x)) for x in found]
             leaves += values
-            weak += map(is_number, found) if is_shared else [mapped_over.is_of_numbers(arg)] * len(found)
+            weak += map(is_number, found) if is_shared else (False,) * len(found)  # a list is an array
             types += opened([leaf_type(x) for x in values], structure)
             lengths += [] if is_shared else map(leaf_type, values)
             names += tree.paths(value, f"x{number}")

@@ -252,7 +252,6 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
         return [port_in(leaf, 0, ctx) for leaf in results]
 
     lanes = Body("map", leaves, names, [type.with_shape(type.shape[1:]) for type in types])
-    lanes.weak = list(map(is_number, leaves))  # a list of Python numbers
     values = yield write_body(ctx, lanes, contents, length)
     return ctx.session.interpreter.owned.own_containers(tree.unflatten(result, values))
 

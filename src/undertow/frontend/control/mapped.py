@@ -16,7 +16,6 @@ from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
-from undertow.frontend.values.operands import is_number
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.traced import Traced, constant, is_traced
 
@@ -43,11 +42,6 @@ def _with_axis(arg: Any, axis: int | None) -> Any:
         return Shared(arg)
     leaves, structure = tree.flatten(arg, is_traced)
     return tree.unflatten(structure, [functions.moveaxis(leaf, axis, 0) for leaf in leaves])
-
-
-def is_of_numbers(value: Any) -> bool:
-    """Is it a list of Python numbers? (NumPy's arrays have elements of their dtype.)"""
-    return isinstance(value, range) or (isinstance(value, list) and all(map(is_number, value)))
 
 
 def as_mapped(value: Any) -> Any:
