@@ -77,7 +77,15 @@ class Program:
                 value = called(
                     *(x.copy() if isinstance(x, np.ndarray) else x for x in self.cases[case])
                 )  # it may change them
-            except (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError) as fault:
+            except (
+                ut.Fault,
+                AssertionError,
+                ArithmeticError,
+                ValueError,
+                LookupError,
+                AttributeError,
+                NameError,
+            ) as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)
 
