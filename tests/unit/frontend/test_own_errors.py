@@ -39,7 +39,7 @@ def search(n: ut.i64) -> ut.i64:
 
 
 def raised(n: int, **options: Any) -> Exception:
-    with pytest.raises(Exception) as info:  # noqa: PT011
+    with pytest.raises(Exception) as info:
         search.run(n, **options)
     return info.value
 

@@ -38,8 +38,7 @@ def raise_at_run_time(kind: type[BaseException], error: Any) -> None:
     """Write a `raise` of an exception, or of its class, into the graph."""
     held = () if isinstance(error, type) else error.args
     if ERRORS.get(kind.__name__) is kind:
-        text = text_of(held[0] if len(held) == 1 else held) if held else kind.__name__
-        _write(text, kind.__name__)
+        _write(text_of(held[0] if len(held) == 1 else held) if held else kind.__name__, kind.__name__)
         return
     base = next((base for base in kind.__mro__ if ERRORS.get(base.__name__) is base), None)
     if base is None:
