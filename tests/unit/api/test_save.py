@@ -73,7 +73,7 @@ def dense(p, x):
 
 
 @ut.function
-def options(x, y=2, /, *rest, how="add", scale=0.5, **more):
+def options(x, y=2, /, *rest, how="add", scale=2, **more):
     result = x + y if how == "add" else x - y
     for value in rest:
         result = result + value
