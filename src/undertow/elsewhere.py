@@ -102,8 +102,9 @@ def unknown_name(owner: str, name: str, known: Iterable[str], elsewhere: Mapping
 
     if name in elsewhere:
         hint = elsewhere[name]
-    elif close := difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1):
-        hint = f"did you mean `{owner}.{close[0]}`?"
+    elif close := difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3):
+        swapped = [k for k in close if sorted(k) == sorted(name)]  # two letters in the wrong order
+        hint = f"did you mean `{owner}.{[*swapped, *close][0]}`?"
     else:
         hint = f"dir({owner}) lists what it has"
     return UnknownName(f"`{owner}` has no `{name}`", hint=hint)
