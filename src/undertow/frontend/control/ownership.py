@@ -21,6 +21,7 @@ from undertow.errors import CaptureError, Span, with_article
 from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
+from undertow.frontend.values.growing import GrowingList, item_type
 from undertow.frontend.values.traced import Context, Traced
 from undertow.ir.graph import Const
 
@@ -175,6 +176,8 @@ class Ownership:
                 self.own(base)  # of a view that is all that there is of it: np.broadcast_to(0.0, 3)
             if isinstance(value, np.ndarray) and value.ndim:
                 return self._born(value)
+            if type(value) is list and self._ctx.span is not None:
+                return self.new_list(value, self._ctx.span.place)
             stack = [value]
             while stack:  # what only something new holds is new as well
                 held = stack.pop()
@@ -197,6 +200,23 @@ class Ownership:
             return array
         builder = self._ctx.open_builder
         return Traced(builder, builder.gate(Const(np.ascontiguousarray(array)), span))
+
+    def new_list(self, items: list[Any], place: Any) -> Any:
+        """A new list; one whose length is known only at run time, if a graph changes that later."""
+        item = self._ctx.session.growing.get(place)
+        if item is not None:
+            return GrowingList.of(items, item, place)
+        self.own(items)
+        if id(items) in self._homes:
+            self._homes[id(items)].born = place
+        return items
+
+    def let_grow(self, items: Any, more: Sequence[Any] = ()) -> None:
+        """A list that was made here is to change where a graph cannot follow: start over, if its items allow that."""
+        home = self._homes.get(id(items)) if isinstance(items, list) else None
+        item = None if home is None or home.born is None else item_type([*items, *more])
+        if home is not None and item is not None and home.born not in self._ctx.session.growing:
+            self._ctx.session.let_grow(home.born, item)
 
     def make_traced(self, array: Any) -> None:
         """A constant array that was made here is to change in place: start over, with that array in the graph."""
@@ -236,8 +256,10 @@ class Ownership:
 
     # -- changes -------------------------------------------------------------------------------------------
 
-    def change(self, value: Any, called: str, span: Span | None = None, can_undo: bool = True) -> None:
-        """Refuse a change that would not mean what it means in Python, or note it."""
+    def change(
+        self, value: Any, called: str, span: Span | None = None, can_undo: bool = True, more: Sequence[Any] = ()
+    ) -> None:
+        """Refuse a change that would not mean what it means in Python, or note it; `more` are items that a list gets."""
         what = f"`{called}`" if called else f"the {_kind(value)}"
         home, builder = self._homes.get(id(value)), self._ctx.open_builder
         if home is None:
@@ -255,6 +277,7 @@ class Ownership:
                 hint="create a new object, and pass that; or pass the values themselves",
             )
         if home.builder is not builder:
+            self.let_grow(value, more)
             raise _of_another_graph(what, value, builder, span)
         if home.default_of:
             raise CaptureError(

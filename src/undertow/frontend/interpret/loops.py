@@ -20,7 +20,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
-from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.outcomes import (
     BREAK,
     CONTINUE,
@@ -39,6 +39,7 @@ from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, assigned_names
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
@@ -107,6 +108,16 @@ def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | N
     length = over.shape[0]
     index = _Index(np.int64(0), f"{target}.index", 1, lambda index: env.vars.update({target: over[index]}))
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], length), after, env, index)
+
+
+def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
+    """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
+
+    def enter(index: Traced) -> None:
+        drive(interp.assign(node.target, over.get(index), env))
+
+    index = _Index(np.int64(0), "list.index", 1, enter)
+    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
 
 
 def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) -> str:
