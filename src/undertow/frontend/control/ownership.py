@@ -60,6 +60,7 @@ class Home:
     handed_to: str = ""  # a captured function that reads it as it is now
     default_of: str = ""  # the parameter whose default value it may be
     born: Any = None  # of an array: the place in the source that made it
+    item: Any = None  # of a list: the type of items that it gets
     is_choice: bool = False  # does it stand for one of several others, which may still be in use?
     is_chosen: bool = False  # may such a choice stand for it?
 
@@ -157,6 +158,7 @@ class Ownership:
         """Refuse a function that changes its arguments where its caller would see that."""
         for container, called, span in function.changed.values():
             if is_called or id(container) not in self._returned:
+                self.let_grow(container)
                 raise CaptureError(
                     f"`{called}` is an argument, and `{function.definition.short_name}` has a copy of it: the caller's "
                     f"{_kind(container)} would not change",
@@ -208,15 +210,20 @@ class Ownership:
             return GrowingList.of(items, item, place)
         self.own(items)
         if id(items) in self._homes:
-            self._homes[id(items)].born = place
+            self.born(items, place)
         return items
 
-    def let_grow(self, items: Any, more: Sequence[Any] = ()) -> None:
+    def born(self, items: list[Any], place: Any) -> None:
+        """Note where a list comes from."""
+        self._homes[id(items)].born = place
+
+    def let_grow(self, items: Any, more: Sequence[Any] = (), item: Any = None) -> None:
         """A list that was made here is to change where a graph cannot follow: start over, if its items allow that."""
         home = self._homes.get(id(items)) if isinstance(items, list) else None
-        item = None if home is None or home.born is None else item_type([*items, *more])
-        if home is not None and item is not None and home.born not in self._ctx.session.growing:
-            self._ctx.session.let_grow(home.born, item)
+        if home is not None and home.born is not None and home.born not in self._ctx.session.growing:
+            item = item or item_type([*items, *more]) or home.item
+            if item is not None:
+                self._ctx.session.let_grow(home.born, item)
 
     def make_traced(self, array: Any) -> None:
         """A constant array that was made here is to change in place: start over, with that array in the graph."""
@@ -259,7 +266,7 @@ class Ownership:
     def change(
         self, value: Any, called: str, span: Span | None = None, can_undo: bool = True, more: Sequence[Any] = ()
     ) -> None:
-        """Refuse a change that would not mean what it means in Python, or note it; `more` are items that a list gets."""
+        """Refuse a change that would not mean what it means in Python, or note it; a list gets `more` items."""
         what = f"`{called}`" if called else f"the {_kind(value)}"
         home, builder = self._homes.get(id(value)), self._ctx.open_builder
         if home is None:
@@ -298,6 +305,10 @@ class Ownership:
                 hint="change it before, or choose from copies: " + _copied(value, called),
             )
         if home.argument is not None:
+            if more:
+                home.item = item_type([*value, *more])
+                if self._ctx.session.is_nested:
+                    self.let_grow(value)
             home.argument.changed.setdefault(id(value), (value, called, span or self._ctx.span))
         self._check_undone(home, what, value, span, can_undo)
 

@@ -356,7 +356,8 @@ class Expressions:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
         value = read(value)
         if isinstance(value, GrowingList):
-            return functions.not_equal(value.length, 0)
+            is_filled: Traced = functions.not_equal(value.length, 0)
+            return is_filled
         if type(value) not in _KNOWN and (method := truth_of(self.ctx.session, value)) is not None:
             value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):

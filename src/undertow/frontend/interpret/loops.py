@@ -144,6 +144,7 @@ class _Carried:
     structures: list[Structure] = field(default_factory=list)
     leaves: list[Any] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    before: list[Any] = field(default_factory=list)  # the values themselves
 
     def put(self, values: list[Any], env: Env) -> None:
         env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
@@ -157,6 +158,8 @@ class _Carried:
             leaves, after = flatten(value, is_traced)
             if after != structure:
                 first = unflatten_each(self.structures, self.leaves)[number]
+                if isinstance(value, list):
+                    interp.owned.let_grow(self.before[number], value)
                 raise TypeMismatch(
                     f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
                     span,
@@ -175,6 +178,7 @@ def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, di
         if leaves:
             carried.names.append(name)
             carried.structures.append(structure)
+            carried.before.append(value)
             carried.leaves += leaves
             carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
         elif not isinstance(value, Undefined):
@@ -334,6 +338,8 @@ def _find_changed_names(
         leaves, structure = flatten(now, is_traced)
         if name not in known.changing and (leaves or structure != flatten(value)[1]):
             later = "something else" if isinstance(now, Undefined) else describe(now)
+            if isinstance(now, list):
+                interp.owned.let_grow(value, now)
             changed = Undefined(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE

@@ -158,6 +158,10 @@ class Scope:
         raise StartOver(self.main, changing=self.main.changing | {place})
 
     @property
+    def is_nested(self) -> bool:
+        return len(self._open) > 1
+
+    @property
     def growing(self) -> Mapping[Any, Any]:
         return self.main.growing
 

@@ -48,6 +48,10 @@ class Session(Protocol):
         """Start over: the array that this place makes changes in place."""
 
     @property
+    def is_nested(self) -> bool:
+        """Is a function captured because captured code calls it?"""
+
+    @property
     def growing(self) -> Mapping[Any, Any]:
         """The places in the source that make lists whose length is known only at run time, and the type of items."""
 

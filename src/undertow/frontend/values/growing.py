@@ -59,6 +59,12 @@ def both(a: Item, b: Item) -> Item | None:
     return a[0], tuple(Type(promote(x.dtype, y.dtype), x.shape) for x, y in zip(a[1], b[1], strict=True))
 
 
+def token_of(item: Item) -> tree.Token:
+    """The token of a list of such items in a structure."""
+    names = (*(f"items.{k}" for k in range(len(item[1]))), "length")
+    return ("object", len(names), GrowingList, names, item)
+
+
 class GrowingList:
     """A list that a graph can make longer and shorter."""
 
@@ -70,15 +76,14 @@ class GrowingList:
     # -- as a container of values ------------------------------------------------------------------------------
 
     def __undertow_parts__(self) -> tuple[tree.Token, list[Any]]:
-        names = (*(f"items.{k}" for k in range(len(self.columns))), "length")
-        return ("object", len(names), GrowingList, names, (self.item, self.place)), [*self.columns, self.length]
+        return token_of(self.item), [*self.columns, self.length]
 
     @staticmethod
-    def __undertow_whole__(data: Any, contents: list[Any]) -> Any:
+    def __undertow_whole__(item: Item, contents: list[Any]) -> Any:
         *columns, length = contents
         if isinstance(length, Traced):
-            return GrowingList(data[0], columns, length, data[1])
-        return [tree.unflatten(data[0][0], [column[k] for column in columns]) for k in range(int(length))]
+            return GrowingList(item, columns, length)
+        return [tree.unflatten(item[0], [column[k] for column in columns]) for k in range(int(length))]
 
     # -- made, read, changed -----------------------------------------------------------------------------------
 
@@ -114,8 +119,11 @@ class GrowingList:
             )
         if wider != self.item:
             current = context()
-            assert current is not None
-            current.session.let_grow(self.place, wider)
+            if current is not None and self.place is not None:
+                current.session.let_grow(self.place, wider)
+            raise TypeMismatch(
+                f"{describe(value)} does not fit into a list of {self.item[1][0]}", hint="convert it: float(x), int(x)"
+            )
         return [
             as_operand(leaf, type_.dtype)
             for leaf, type_ in zip(tree.flatten(value, is_traced)[0], self.item[1], strict=True)
