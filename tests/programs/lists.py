@@ -56,7 +56,7 @@ def longer_in_one_branch(n: ut.i64):
 def added_up(n: ut.i64):
     items = []
     for i in range(n):
-        items = items + [i * 2]
+        items = items + [i * 2]  # noqa: RUF005
     same = items
     items += [9]
     return items, same
