@@ -20,7 +20,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
-from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.outcomes import (
     BREAK,
     CONTINUE,
@@ -120,11 +120,9 @@ def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | N
 
 def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
     """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
-
-    def enter(index: Traced) -> None:
-        drive(interp.assign(node.target, over.get(index), env))
-
-    index = _Index(np.int64(0), "list.index", 1, enter)
+    hint = "write `for item in items:` and unpack `item` in the loop"
+    target = _target(interp, node, env, "a list whose length is known only at run time", hint)
+    index = _Index(np.int64(0), f"{target}.index", 1, target, over.get, env)
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
 
 
