@@ -90,6 +90,39 @@ def test_containers_and_values_from_outside() -> None:
     assert np.array_equal(ut.grad(lambda w: ut.sum(scaled({"w": w, "n": 3})["y"]))(C), C * FACTOR)
 
 
+@ut.function
+def _vector_forward(x: ut.f64[None]) -> tuple[ut.f64[None], ut.f64[None]]:
+    return 2.0 * x, x
+
+
+@ut.function
+def _vector_backward(x: ut.f64[None], d: ut.f64[None]) -> tuple[ut.f64[None]]:
+    return (5.0 * d,)
+
+
+@ut.function
+def _vector_rule(p: tuple[ut.f64[None]], t: tuple[ut.f64[None]]) -> tuple[ut.f64[None], ut.f64[None]]:
+    return 2.0 * p[0], 5.0 * t[0]
+
+
+def test_lengths_that_only_the_function_knows() -> None:
+    @ut.custom_vjp
+    def backward(x: Any) -> Any:
+        return 2.0 * x
+
+    @ut.custom_jvp
+    def forward(x: Any) -> Any:
+        return 2.0 * x
+
+    backward.defvjp(_vector_forward, _vector_backward)
+    forward.defjvp(_vector_rule)
+    for function in (backward, forward):
+        gradient = ut.grad(lambda x, function=function: ut.sum(function(x)))
+        for way in WAYS:
+            assert_close(gradient.run(C, **way), np.full(3, 5.0))
+        assert_valid(gradient, C)
+
+
 def test_none_is_zero() -> None:
     @ut.custom_vjp
     def cut(x: Any, how: Any) -> Any:

@@ -16,7 +16,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.traced import Traced, emit, is_traced, operand
 from undertow.ir.graph import Attrs, Port
-from undertow.types import said
+from undertow.types import Type, said
 
 
 class Custom(Wrapped):
@@ -143,7 +143,7 @@ class Custom(Wrapped):
                 _span(rule),
                 hint="return the same from both",
             )
-        return [_traced(leaf) for leaf in leaves]
+        return [_of_type(_traced(leaf), known.type) for leaf, known in zip(leaves, expected, strict=True)]
 
 
 def _call(session: Session, function: Any, args: Sequence[Any]) -> Work:
@@ -171,6 +171,14 @@ def _node(session: Session, op: str, value: Any, **attrs: int) -> Traced:
 def _traced(value: Any) -> Traced:
     made: Traced = value if isinstance(value, Traced) else emit("identity", [value])[0]
     return made
+
+
+def _of_type(value: Traced, type_: Type) -> Any:
+    """The value, of a type that takes its place: lengths that are known of the one are known of the other."""
+    if type_.accepts(value.type):
+        return value
+    lengths = [b if isinstance(b, int) else a for a, b in zip(functions.shape(value), type_.shape, strict=True)]
+    return functions.reshape(value, lengths)
 
 
 def _fit(slope: Any, value: Any, what: str, rule: Any) -> Any:
