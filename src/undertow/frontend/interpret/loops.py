@@ -40,6 +40,7 @@ from undertow.frontend.interpret.written import when
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import as_weak, is_number, is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
@@ -116,6 +117,14 @@ def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | N
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], length), after, env, index)
 
 
+def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
+    """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
+    hint = "write `for item in items:` and unpack `item` in the loop"
+    target = _target(interp, node, env, "a list whose length is known only at run time", hint)
+    index = _Index(np.int64(0), f"{target}.index", 1, target, over.get, env)
+    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
+
+
 def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) -> str:
     if not isinstance(node.target, ast.Name):
         raise CaptureError(f"a loop over {over} must have one variable", interp.span(node.target, env), hint)
@@ -158,6 +167,7 @@ class _Carried:
     structures: list[Structure] = field(default_factory=list)
     leaves: list[Any] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    before: list[Any] = field(default_factory=list)  # the values themselves
 
     def put(self, values: list[Any], env: Env) -> None:
         env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
@@ -171,6 +181,8 @@ class _Carried:
             leaves, after = flatten(value, is_traced)
             if after != structure:
                 first = unflatten_each(self.structures, self.leaves)[number]
+                if isinstance(value, list):
+                    interp.owned.let_grow(self.before[number], value)
                 raise TypeMismatch(
                     f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
                     span,
@@ -189,6 +201,7 @@ def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, di
         if leaves:
             carried.names.append(name)
             carried.structures.append(structure)
+            carried.before.append(value)
             carried.leaves += leaves
             carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
         elif not isinstance(value, Undefined):
@@ -350,6 +363,8 @@ def _find_changed_names(
         leaves, structure = flatten(now, is_traced)
         if name not in known.changing and (leaves or structure != flatten(value)[1]):
             later = "something else" if isinstance(now, Undefined) else describe(now)
+            if isinstance(now, list):
+                interp.owned.let_grow(value, now)
             changed = Undefined(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE
