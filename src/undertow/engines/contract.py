@@ -19,7 +19,7 @@ from undertow.ir.graph import Array, StaticGraph
 from undertow.ir.trace import Event, Tag
 
 MAX_DEPTH = 2_000_000  # of calls, unless more is asked for: the core knows it too (core/include/undertow/run.h)
-MAX_DEPTH_IN_PYTHON = 50_000  # the same on `reference` and `demand`, where a call takes some ten microseconds
+MAX_DEPTH_IN_PYTHON = 200_000  # the same on `reference` and `demand`, where a call takes some ten microseconds
 SCHEDULERS = ("fifo", "lifo", "random")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
 State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
