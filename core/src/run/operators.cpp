@@ -281,6 +281,20 @@ bool OperatorRunner::is_alike(const Table& table, const OpItem& item, const Kern
   return true;
 }
 
+/// Add the shapes of a lane's results to a key. Few lanes have the same mask, but many have masks of one count.
+void OperatorRunner::add_shapes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t at,
+                                std::vector<int64_t>& key) {
+  inputs_.clear();
+  for (Operand x : item.inputs) inputs_.push_back(tables_.view(table, x, at));
+  shapes_.resize(item.outputs.size());
+  const Access access;
+  if (kernel.shape(inputs_.data(), shapes_.data())) {
+    key.push_back(-1 - at);  // it faults, alone
+    return;
+  }
+  for (const Shape& shape : shapes_) key.insert(key.end(), shape.sizes, shape.sizes + shape.rank);
+}
+
 void OperatorRunner::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
   if (is_alike(table, item, kernel, lanes)) {
     run_group(table, item, kernel, nullptr, lanes, is_uniform);
@@ -293,13 +307,16 @@ void OperatorRunner::run_boxed(Table& table, const OpItem& item, const Kernel& k
       const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
       const Column column = tables_.column(table, item.inputs[i]);
       if (slot.is_dynamic) key.push_back(reinterpret_cast<int64_t>(column.lane<Box>(k)->shape));
-      if (decides(kernel, i)) {
-        const View view = tables_.view(table, item.inputs[i], k);
-        const int64_t bytes = view.bytes();
-        const size_t first = key.size();
-        key.resize(first + z((bytes + 7) / 8), 0);
-        lanes::copy(key.data() + first, view.data, bytes);
+      if (!decides(kernel, i)) continue;
+      if (slot.rank() > 0) {
+        add_shapes(table, item, kernel, k, key);
+        continue;
       }
+      const View view = tables_.view(table, item.inputs[i], k);
+      const int64_t bytes = view.bytes();
+      const size_t first = key.size();
+      key.resize(first + z((bytes + 7) / 8), 0);
+      lanes::copy(key.data() + first, view.data, bytes);
     }
     Group* found = nullptr;
     for (size_t g = groups.size(); g-- > 0 && found == nullptr;)

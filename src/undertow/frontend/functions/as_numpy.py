@@ -14,7 +14,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, plain
+from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_rows import Row, row
@@ -62,9 +62,15 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "column_stack": ("tup", meanings.columns), "append": ("arr values axis=None", meanings.appended),
     "split": ("ary indices_or_sections axis=0", meanings.split_up),
     "unstack": ("x axis=0", arrays.unstack),
-    "repeat": ("a repeats axis=None", meanings.repeated), "tile": ("A reps", meanings.tiled),
+    "repeat": ("a repeats axis=None", selecting.repeated), "tile": ("A reps", meanings.tiled),
     "take": ("a indices axis=None !out !mode", meanings.taken),
     "take_along_axis": ("arr indices axis=-1", meanings.taken_along),
+    "nonzero": ("a", selecting.nonzero), "flatnonzero": ("a", selecting.flat_nonzero),
+    "argwhere": ("a", selecting.arg_where), "compress": ("condition a axis=None !out", selecting.compress),
+    "extract": ("condition arr", selecting.extract),
+    "unique": (
+        "ar return_index=False return_inverse=False return_counts=False axis=None equal_nan=True !sorted",
+        selecting.unique),
     "where": ("condition x=None y=None", meanings.chosen),
     "tril": ("m k=0", arrays.tril), "triu": ("m k=0", arrays.triu),
     "diag": ("v k=0", meanings.diag), "diagonal": ("a offset=0 axis1=0 axis2=1", meanings.diagonal),
@@ -102,12 +108,13 @@ _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "reshape": ("a *shape !order !copy", meanings.reshaped), "transpose": ("a *axes", meanings.turned),
     "astype": ("a dtype !order !casting !subok !copy", meanings.converted),
     "flatten": ("a !order", meanings.flattened), "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
+    "compress": ("a condition axis=None !out", lambda a, condition, axis: selecting.compress(condition, a, axis)),
     "conj": ("a", meanings.real), "conjugate": ("a", meanings.real),
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
     "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min",
-    "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "nonzero", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 _IN_PLACE = {
     "fill": "x = ut.full_like(x, value)", "sort": "x = ut.sort(x)", "partition": "x = ut.sort(x)",

@@ -9,10 +9,10 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, plain
+from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
 from undertow.frontend.functions import reduction as along
-from undertow.frontend.values.operands import as_operand, is_static_int, numbers, one_axis, static_int, type_of
-from undertow.frontend.values.traced import FUNCTIONS, Traced
+from undertow.frontend.values.operands import as_operand, is_static_int, numbers, static_int, type_of
+from undertow.frontend.values.traced import FUNCTIONS
 from undertow.types import bool_, dtype_of, f64, said
 
 
@@ -204,15 +204,6 @@ def difference(a: Any, n: Any, axis: Any) -> Any:
     return value
 
 
-def repeated(a: Any, repeats: Any, axis: Any) -> Any:
-    value = flattened(a) if axis is None else as_operand(a)
-    at = 0 if axis is None else one_axis(axis, type_of(value).rank, "np.repeat")
-    if isinstance(repeats, (Traced, list, tuple)) or not is_static_int(repeats):
-        raise CaptureError("np.repeat can be captured with one number of times alone", hint="use ut.take")
-    length = _known_shape(value, "np.repeat")[at]
-    return arrays.take(value, np.repeat(np.arange(length), repeats), axis=at)
-
-
 def tiled(a: Any, reps: Any) -> Any:
     times = [static_int(r, "a repetition of np.tile") for r in (reps if isinstance(reps, (tuple, list)) else (reps,))]
     value = at_least(a, len(times))
@@ -308,11 +299,10 @@ def size_of(a: Any, axis: Any) -> Any:
 
 
 def chosen(condition: Any, x: Any, y: Any) -> Any:
+    if x is None and y is None:
+        return selecting.nonzero(condition)
     if x is None or y is None:
-        raise CaptureError(
-            "np.where(condition) alone cannot be captured: how many elements are true is known only at run time",
-            hint="write ut.where(condition, x, y)",
-        )
+        raise CaptureError("np.where takes both x and y, or neither", hint="write np.where(condition, x, y)")
     return plain.where(condition, x, y)
 
 
