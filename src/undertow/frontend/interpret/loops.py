@@ -38,6 +38,7 @@ from undertow.frontend.interpret.outcomes import (
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, assigned_names
+from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
@@ -326,6 +327,8 @@ def _find_changed_names(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE
                 if isinstance(value, (list, tuple, dict))
+                else DATACLASS.format(type(now).__name__)
+                if is_users_object(now) and type(now) is type(value)
                 else f"give it a value of its final type before the loop, e.g. {name} = 0",
                 span,
                 TypeMismatch,

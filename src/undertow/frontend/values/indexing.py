@@ -136,7 +136,8 @@ def _item(part: Any) -> Item:
             return Item("mask", value)
         if dtype.kind == "bool":
             raise TypeMismatch(
-                "a single boolean cannot be an index", hint="branch on it: x if b else y, or use ut.where(b, x, y)"
+                "a single bool cannot be an index of an array",
+                hint="write x[int(p)] for x[0] or x[1]; `x if p else 0` and ut.where choose by a bool",
             )
         raise TypeMismatch(
             f"an index must be an integer, not {type_of(value)}", hint="convert it with ut.astype(i, ut.i64)"
