@@ -168,6 +168,7 @@ def _product(w: np.ndarray) -> tuple[float, np.ndarray]:
 
 _WEIGHTS = np.array([0.5, -1.5, 2.0, 3.0, 0.25])
 
+
 @ut.function
 def quicksorted(x: ut.f64[None]) -> ut.f64[None]:
     if len(x) <= 1:
