@@ -11,7 +11,7 @@ from typing import Any
 
 from undertow.errors import InternalError, Span, TypeMismatch
 from undertow.frontend.control.body import widen_loop_variable
-from undertow.frontend.syntax.source import Undefined
+from undertow.frontend.syntax.source import Undefined, Unsure
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in, zero
@@ -42,6 +42,8 @@ def join_values(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Contex
         return a
     for side in (a, b):
         if isinstance(side, Undefined):
+            if isinstance(side, Unsure):
+                return Undefined(side.why, side.hint)
             if side.why:
                 return side
             return Undefined(
