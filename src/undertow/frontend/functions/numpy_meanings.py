@@ -11,21 +11,14 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
 from undertow.frontend.functions import reduction as along
-from undertow.frontend.values.operands import as_operand, is_static_int, numbers, static_int, type_of
+from undertow.frontend.functions.numpy_arranging import at_least, flattened, listed, rank_of
+from undertow.frontend.values.operands import as_operand, is_static_int, numbers, one_axis, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS
 from undertow.types import bool_, dtype_of, f64, said
 
 
-def flattened(x: Any) -> Any:
-    return arrays.reshape(x, (-1,))
-
-
 def dtype_in(x: Any) -> Any:
     return type_of(as_operand(x)).dtype
-
-
-def rank_of(x: Any) -> int:
-    return type_of(as_operand(x)).rank
 
 
 def refuse_booleans(name: str, x: Any, gives: str) -> None:
@@ -52,7 +45,12 @@ def spread(function: Callable[..., Any]) -> Callable[..., Any]:
 def average(a: Any, axis: Any, weights: Any, keepdims: bool) -> Any:
     if weights is None:
         return along.mean(a, axis=axis, keepdims=keepdims)
-    if type_of(as_operand(a)).shape != type_of(as_operand(weights)).shape:
+    rank = rank_of(a)
+    if rank > 1 and rank_of(weights) == 1 and is_static_int(axis):
+        after = rank - 1 - one_axis(axis, rank, "np.average")
+        wide = arrays.expand_dims(weights, tuple(range(1, 1 + after))) if after else as_operand(weights)
+        weights = arrays.broadcast_to(wide, arrays.shape(a))
+    if rank != rank_of(weights):
         raise TypeMismatch(
             "np.average takes weights of the shape of the array", hint="write ut.sum(a * w, axis=0) / ut.sum(w)"
         )
@@ -118,15 +116,12 @@ def transposed(a: Any, axes: Any) -> Any:
 
 
 def in_rows(values: Any, least: int) -> list[Any]:
-    items = values if isinstance(values, (list, tuple)) else list(values)
-    return [at_least(v, least) for v in items]
+    return [at_least(v, least) for v in listed(values)]
 
 
-def at_least(x: Any, rank: int) -> Any:
-    value = as_operand(x)
-    for _ in range(rank - rank_of(value)):
-        value = arrays.expand_dims(value, 0)
-    return value
+def each(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Of one array, its result; of several, a tuple of them."""
+    return lambda *given: function(given[0]) if len(given) == 1 else tuple(map(function, given))
 
 
 def beside(arrays_given: Any) -> Any:
@@ -135,8 +130,8 @@ def beside(arrays_given: Any) -> Any:
 
 
 def columns(arrays_given: Any) -> Any:
-    items = arrays_given if isinstance(arrays_given, (list, tuple)) else list(arrays_given)
-    return arrays.concat([arrays.expand_dims(at_least(v, 1), 1) if rank_of(v) < 2 else v for v in items], axis=1)
+    columns = [arrays.expand_dims(at_least(v, 1), 1) if rank_of(v) < 2 else v for v in listed(arrays_given)]
+    return arrays.concat(columns, axis=1)
 
 
 def appended(arr: Any, values: Any, axis: Any) -> Any:
@@ -169,31 +164,6 @@ def _known_shape(x: Any, name: str) -> tuple[int, ...]:
     return known  # type: ignore[return-value]
 
 
-def diagonal(a: Any, offset: Any, axis1: Any, axis2: Any) -> Any:
-    if rank_of(a) != 2 or (axis1, axis2) not in ((0, 1), (-2, -1)):
-        raise CaptureError(
-            "np.diagonal can be captured for a matrix alone", hint="write ut.einsum('...ii->...i', x) for the main one"
-        )
-    size = np.prod(_known_shape(a, "np.diagonal"), dtype=int)
-    places = np.diagonal(np.arange(size).reshape(_known_shape(a, "np.diagonal")), static_int(offset, "the offset"))
-    return arrays.take(flattened(a), places)
-
-
-def diag(v: Any, k: Any) -> Any:
-    if rank_of(v) == 2:
-        return diagonal(v, k, 0, 1)
-    if rank_of(v) != 1:
-        raise TypeMismatch(f"np.diag takes a vector or a matrix, not {said(type_of(as_operand(v)))}", hint="reshape it")
-    (length,) = _known_shape(v, "np.diag")
-    offset = static_int(k, "the offset of np.diag")
-    side = length + abs(offset)
-    places = np.zeros((side, side), np.int64)
-    rows = np.arange(length) + max(-offset, 0)
-    places[rows, rows + offset] = np.arange(1, length + 1)
-    zero = arrays.reshape(creation.zeros(1, dtype=dtype_in(v)), (1,))
-    return arrays.take(arrays.concat([zero, v]), places)
-
-
 def difference(a: Any, n: Any, axis: Any) -> Any:
     refuse_booleans("np.diff", a, "whether they differ")
     value = a
@@ -201,17 +171,6 @@ def difference(a: Any, n: Any, axis: Any) -> Any:
         value = plain.subtract(
             arrays.slice_between(value, 1, None, axis=axis), arrays.slice_between(value, None, -1, axis=axis)
         )
-    return value
-
-
-def tiled(a: Any, reps: Any) -> Any:
-    times = [static_int(r, "a repetition of np.tile") for r in (reps if isinstance(reps, (tuple, list)) else (reps,))]
-    value = at_least(a, len(times))
-    times = [1] * (rank_of(value) - len(times)) + times
-    for axis, count in enumerate(times):
-        if count != 1:
-            length = _known_shape(value, "np.tile")[axis]
-            value = arrays.take(value, np.tile(np.arange(length), count), axis=axis)
     return value
 
 
@@ -288,6 +247,10 @@ def spaced(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any) -> Any:
     if dtype is not None and dtype_of(dtype).kind != "float":
         raise TypeMismatch("np.linspace of integers cannot be captured", hint="convert the result with ut.astype")
     return creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
+
+
+def spaced_by_powers(start: Any, stop: Any, num: Any, endpoint: Any, base: Any, dtype: Any) -> Any:
+    return elementwise.pow(base, spaced(start, stop, num, endpoint, dtype))
 
 
 def like(function: Callable[..., Any]) -> Callable[..., Any]:
