@@ -145,7 +145,7 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "nanmean": ("a axis=None !dtype !out keepdims=False !where", ordering.nan_mean),
     "nan_to_num": ("x !copy nan=0.0 posinf=None neginf=None", ordering.nan_to_number),
     "logspace": ("start stop num=50 endpoint=True base=10.0 dtype=None !axis", meanings.spaced_by_powers),
-    "ascontiguousarray": ("a dtype=None !like", meanings.as_array),
+    "ascontiguousarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 1)),
     "empty": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
     "empty_like": ("prototype dtype=None !order !subok !shape !device", meanings.like(creation.zeros_like)),
     "array_equal": ("a1 a2 !equal_nan", meanings.is_equal),

@@ -10,6 +10,7 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, elementwise, plain, selecting
+from undertow.frontend.functions import reduction as along_axes
 from undertow.frontend.functions.reduction import product
 from undertow.frontend.values.operands import (
     along,
@@ -87,7 +88,7 @@ def array_split(ary: Any, parts: Any, axis: Any) -> list[Any]:
     """np.array_split: parts may differ in length by one."""
     value, at = along(ary, axis, "np.array_split")
     length = dim(value, at)
-    if not is_static_int(parts):
+    if isinstance(parts, (list, tuple, np.ndarray)):
         return arrays.split(value, list(parts), axis=at)
     count = static_int(parts, "the number of parts")
     if count < 1:
@@ -179,8 +180,11 @@ def tiled(a: Any, reps: Any) -> Any:
     for axis, count in enumerate(times, rank_of(value) - len(times)):
         if is_static_int(count) and count == 1:
             continue
+        if isinstance(count, Traced):
+            text = "negative dimensions are not allowed"
+            effect("raise", [plain.greater_equal(count, 0)], template=text, error="ValueError")
         length = dim(value, axis)
-        places = creation.arange(plain.multiply(length, plain.maximum(count, 0)))
+        places = creation.arange(plain.multiply(length, count))
         value = arrays.take(value, plain.remainder(places, plain.maximum(length, 1)), axis=axis)
     return value
 
@@ -302,8 +306,9 @@ def broadcast_arrays(*given: Any) -> tuple[Any, ...]:
 
 def triangle(n: Any, m: Any, k: Any, dtype: Any) -> Any:
     """np.tri: ones up to the k-th diagonal."""
-    rows, columns = (creation.arange(size) for size in (n, n if m is None else m))
-    below = plain.less_equal(columns, plain.add(arrays.expand_dims(rows, 1), k))
+    sizes = [integers(size, "a size of np.tri") for size in (n, n if m is None else m)]
+    rows, columns = (creation.arange(size) for size in sizes)
+    below = plain.less_equal(columns, plain.add(arrays.expand_dims(rows, 1), integers(k, "a diagonal")))
     return elementwise.astype(below, np.float64 if dtype is None else dtype)
 
 
@@ -389,6 +394,8 @@ def cross(a: Any, b: Any, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Any:
 def convolved(a: Any, v: Any, mode: Any) -> Any:
     """np.convolve: each place is the sum of a window times the shorter one, backwards."""
     left, right = as_operand(a), as_operand(v)
+    if "bool" in (type_of(left).dtype.kind, type_of(right).dtype.kind):
+        raise TypeMismatch("np.convolve of booleans cannot be captured", hint="convert them: x.astype(np.int64)")
     if type_of(left).rank > 1 or type_of(right).rank > 1 or mode not in ("full", "same", "valid"):
         raise CaptureError("np.convolve takes two vectors, and mode='full', 'same' or 'valid'", hint="flatten them")
     left, right = flattened(left), flattened(right)
@@ -402,7 +409,11 @@ def convolved(a: Any, v: Any, mode: Any) -> Any:
         left, right, n, m = right, left, m, n
     padded_left = padded(left, m - 1, "constant", 0)
     places = plain.add(arrays.expand_dims(creation.arange(plain.add(n, m - 1)), 1), np.arange(m)[::-1])
-    whole = plain.matmul(arrays.take(padded_left, places, axis=0), right)
+    inside = plain.logical_and(plain.greater_equal(places, m - 1), plain.less(places, plain.add(n, m - 1)))
+    terms = NUMPY[np.multiply](arrays.take(padded_left, places, axis=0), right)
+    whole = along_axes.sum(
+        plain.where(inside, terms, type_of(terms).dtype.numpy.type(0)), axis=1, dtype=type_of(terms).dtype
+    )
     short, long = plain.minimum(n, m), plain.maximum(n, m)
     if mode == "full":
         return whole

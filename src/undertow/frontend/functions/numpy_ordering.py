@@ -11,6 +11,7 @@ from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, elementwise, plain, selecting
 from undertow.frontend.functions import reduction as along_axes
+from undertow.frontend.functions.debug import assert_
 from undertow.frontend.values.operands import (
     as_operand,
     convert,
@@ -42,6 +43,19 @@ def _require(condition: Any, message: str) -> None:
     effect("raise", [plain.all(condition)], template=message, error="ValueError")
 
 
+def _require_sorted(row: Any, name: str) -> None:
+    """NumPy searches what is not sorted, too, and finds anything."""
+    before, after = arrays.slice_between(row, None, -1), arrays.slice_between(row, 1, None)
+    good = plain.less_equal(before, after)
+    if _kind(row) == "float":
+        good = plain.logical_or(good, plain.isnan(after))
+    text = f"{name} takes a vector in ascending order"
+    if isinstance(good, Traced):
+        assert_(good, f"{text}\nhint: sort it first: np.sort(x)")
+    elif not np.all(good):
+        raise TypeMismatch(text, hint="sort it first: np.sort(x)")
+
+
 # -- searching and counting --------------------------------------------------------------------------------
 
 
@@ -52,6 +66,11 @@ def search(a: Any, v: Any, side: Any, sorter: Any) -> Any:
         raise TypeMismatch("np.searchsorted takes a sorted vector, and side='left' or 'right'", hint="sort it first")
     if sorter is not None:
         row = arrays.take(row, sorter, axis=0)
+    _require_sorted(row, "np.searchsorted")
+    return _search(row, keys, side)
+
+
+def _search(row: Any, keys: Any, side: str) -> Any:
     if not type_of(keys).rank:
         before = (plain.less if side == "left" else plain.less_equal)(row, keys)
         if _kind(row) == "float":  # nan comes last
@@ -74,8 +93,7 @@ def digitized(x: Any, bins: Any, right: bool) -> Any:
     edges = as_operand(bins)
     side = "left" if right else "right"
     if isinstance(edges, Traced):
-        steps = plain.less_equal(arrays.slice_between(edges, None, -1), arrays.slice_between(edges, 1, None))
-        _require(steps, "bins must be monotonically increasing")
+        _require_sorted(edges, "np.digitize")
     elif np.any(np.diff(edges) < 0):
         if np.any(np.diff(edges) > 0):
             raise TypeMismatch("the bins of np.digitize must be monotonic", hint="sort them first")
@@ -192,6 +210,8 @@ def quantiles(scale: float, name: str) -> Callable[..., Any]:
     def quantile(a: Any, q: Any, axis: Any, method: Any, keepdims: bool) -> Any:
         if method != "linear":
             raise CaptureError(f"{name} with method={brief(method)} cannot be captured", hint="use 'linear'")
+        if _kind(a) == "bool" or (scale == 1 and _kind(q) != "float"):
+            raise TypeMismatch(f"{name} takes numbers, and floats from 0 to 1", hint="write np.quantile(x, 1.0)")
         row, axes = _merged(a, axis)
         is_float = _kind(row) == "float"
         dtype = type_of(row).dtype if is_float and is_weak(q) else f64
@@ -327,6 +347,8 @@ def without_nan(function: Callable[..., Any], instead: float) -> Callable[..., A
     """np.nansum and its kin: nan counts as the neutral element."""
 
     def reduce(a: Any, axis: Any, keepdims: bool) -> Any:
+        if _kind(a) == "bool" and instead not in (0, 1):
+            return (plain.any if instead < 0 else plain.all)(a, axis=axis, keepdims=keepdims)
         value = plain.where(plain.isnan(a), instead, a) if _kind(a) == "float" else as_operand(a)
         result = function(value, axis=axis, keepdims=keepdims)
         if instead in (0, 1) or _kind(a) != "float":
