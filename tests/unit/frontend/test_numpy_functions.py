@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -107,10 +108,40 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: [f(np.append(x, np.nan)) for f in (np.nansum, np.nanmean, np.nanmax, np.nanmin, np.nan_to_num)], (V,)
     ),
     "average": (lambda a: (np.average(a, axis=0, weights=[1.0, 2.0, 3.0]), np.average(a)), (A,)),
+    "hypot": (lambda x, k: (np.hypot(x, k), np.hypot(x * 1e300, 0.0), np.heaviside(x, 0.5)), (V, K)),
+    "linalg": (
+        lambda a: (np.linalg.matrix_power(np.outer(a[0], a[1]), 5), np.linalg.trace(a), np.linalg.multi_dot([a, a.T, a])),
+        (A[:, :3].copy(),),
+    ),
     "logspace": (lambda n: np.logspace(0, n, 5), (2.0,)),
     "atleast": (lambda x: (np.atleast_2d(x), *np.atleast_1d(x, x[0]), np.atleast_3d(x)), (V,)),
     "methods": (lambda a: (a.nonzero(), a.compress([True, False], axis=1), a.trace(), a[0].searchsorted(-1.0)), (A,)),
 }  # fmt: skip
+
+
+def test_math() -> None:
+    @ut.function
+    def f(n: ut.i64, k: ut.i64, x: ut.f64, y: ut.f64):
+        whole = math.factorial(n), math.perm(n, k), math.perm(n), math.comb(n, k), math.isqrt(n * 12345)
+        logs = math.log(x, y), math.log(x), math.asinh(x), math.degrees(x), math.radians(x)
+        far = math.hypot(x, y), math.hypot(x, y, 3.0), math.dist((x, y), (1.0, n))
+        return whole, logs, far, math.modf(x), math.isclose(x, y, rel_tol=0.5)
+
+    for values in ((5, 2, 2.5, 3.0), (20, 20, 0.5, 1e200), (3, 7, 1e200, 1e200), (0, 0, 1.0, 2.0)):
+        expected = f.run(*values, engine="python")
+        for got, wanted in zip(f(*values), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-13)
+
+
+def test_numbers_that_do_not_fit() -> None:
+    @ut.function
+    def f(n: ut.i64) -> ut.i64:
+        return math.factorial(n)
+
+    assert f(20) == math.factorial(20)
+    for wrong, error in ((21, OverflowError), (-1, ValueError)):
+        with pytest.raises(error):
+            f(wrong)
 
 
 def opened(value: Any) -> Any:

@@ -193,6 +193,39 @@ def product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return multiply
 
 
+def matrix_power(a: Any, n: Any) -> Any:
+    """By squaring, as NumPy does it."""
+    times = static_int(n, "the power of a matrix")
+    shape = type_of(as_operand(a)).shape
+    if times < 0 or len(shape) != 2 or shape[0] != shape[1]:
+        raise CaptureError(
+            "np.linalg.matrix_power can be captured for a square matrix, and powers of 0 or more",
+            hint="multiply with @",
+        )
+    if dtype_in(a) == bool_:
+        refuse_booleans("np.linalg.matrix_power", a, "a boolean")
+    if times == 0:
+        return creation.eye(arrays.length(a), dtype=dtype_in(a))
+    if times <= 3:
+        return a if times == 1 else plain.matmul(a if times == 2 else plain.matmul(a, a), a)
+    square: Any = None
+    result: Any = None
+    while times:
+        square = a if square is None else plain.matmul(square, square)
+        if times % 2:
+            result = square if result is None else plain.matmul(result, square)
+        times //= 2
+    return result
+
+
+def chained(matrices: Any) -> Any:
+    """np.linalg.multi_dot, from the left."""
+    first, *rest = listed(matrices)
+    for matrix in rest:
+        first = linalg.dot(first, matrix)
+    return first
+
+
 def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
     value = numbers(x)[0]
     if axis is None and ord is None:
