@@ -110,7 +110,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "average": (lambda a: (np.average(a, axis=0, weights=[1.0, 2.0, 3.0]), np.average(a)), (A,)),
     "hypot": (lambda x, k: (np.hypot(x, k), np.hypot(x * 1e300, 0.0), np.heaviside(x, 0.5)), (V, K)),
     "linalg": (
-        lambda a: (np.linalg.matrix_power(np.outer(a[0], a[1]), 5), np.linalg.trace(a), np.linalg.multi_dot([a, a.T, a])),
+        lambda a: (np.linalg.matrix_power(np.outer(a[0], a[1]), 5), np.linalg.trace(a), np.linalg.multi_dot([a, a])),
         (A[:, :3].copy(),),
     ),
     "logspace": (lambda n: np.logspace(0, n, 5), (2.0,)),

@@ -76,7 +76,7 @@ def log(x: Any, base: Any = None) -> Any:
 def dist(p: Any, q: Any) -> Any:
     if not all(isinstance(x, (list, tuple)) for x in (p, q)) or len(p) != len(q):
         raise CaptureError(
-            "math.dist takes two lists or tuples of the same length", hint="np.linalg.norm(p - q) takes arrays"
+            "math.dist takes two lists or tuples of one length", hint="np.linalg.norm(p - q) takes arrays"
         )
     return hypot(*(functions.subtract(a, b) for a, b in zip(p, q, strict=True)))
 
