@@ -196,7 +196,8 @@ def product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def matrix_power(a: Any, n: Any) -> Any:
     """By squaring, as NumPy does it."""
     times = static_int(n, "the power of a matrix")
-    shape = type_of(as_operand(a)).shape
+    a = as_operand(a)
+    shape = type_of(a).shape
     if times < 0 or len(shape) != 2 or shape[0] != shape[1]:
         raise CaptureError(
             "np.linalg.matrix_power can be captured for a square matrix, and powers of 0 or more",

@@ -70,7 +70,10 @@ def isqrt(n: Any) -> Any:
 
 
 def log(x: Any, base: Any = None) -> Any:
-    return functions.log(x) if base is None else functions.divide(functions.log(x), functions.log(base))
+    if base is None:
+        return functions.log(x)
+    _require(functions.greater(base, 0), "math domain error")
+    return functions.divide(functions.log(x), functions.log(base))
 
 
 def dist(p: Any, q: Any) -> Any:
