@@ -72,7 +72,7 @@ def isqrt(n: Any) -> Any:
 def log(x: Any, base: Any = None) -> Any:
     if base is None:
         return functions.log(x)
-    _require(functions.greater(base, 0), "math domain error")
+    _require(functions.logical_not(functions.less_equal(base, 0)), "math domain error")
     return functions.divide(functions.log(x), functions.log(base))
 
 
