@@ -11,6 +11,7 @@ PASSES: the library becomes what an engine runs.
 
 overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
+delay      arguments that not every path through the callee needs are computed where one does
 extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
 hoist      arguments that every recursive call hands on unchanged are read from the entry
@@ -27,7 +28,9 @@ from functools import partial
 
 from undertow.ir.budget import start_step
 from undertow.ir.graph import Library
-from undertow.passes.dead import acts, remove_dead
+from undertow.ops.effects import acts
+from undertow.passes.dead import remove_dead
+from undertow.passes.delay import delay_arguments
 from undertow.passes.derive.extend import extend
 from undertow.passes.hoist import hoist
 from undertow.passes.markers.outline import outline_derivatives
@@ -71,6 +74,8 @@ MARKED: Table = (
 PASSES: Table = (
     ("overflow", check_overflow, frozenset({"checked"})),
     ("simplify", simplify, frozenset({"simple"})),
+    ("delay", delay_arguments, ALWAYS),
+    ("simplify", simplify, frozenset({"simple", "delay"})),
     ("extend", extend, frozenset({"entries"})),
     ("extend", partial(extend, collect=False), frozenset({"no entries"})),
     ("simplify", simplify, frozenset({"simple", "extend"})),

@@ -24,8 +24,9 @@ from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
+from undertow.frontend.interpret.growing import ListMethod, call_method, with_lists
 from undertow.frontend.interpret.instead import instead_of_math
-from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
@@ -52,9 +53,11 @@ from undertow.frontend.syntax.calling import (
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.assignment import shaped_view
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
+from undertow.types import DType
 
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
@@ -153,6 +156,8 @@ class Interpreter(Containers):
             return self.call_now(function, args, kwargs)
         if isinstance(function, CalledBack):
             function = function.function
+        if isinstance(function, ListMethod):
+            return (yield call_method(self, function.items, function.name, args))
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
         if isinstance(function, operator.methodcaller) and args:
@@ -171,6 +176,8 @@ class Interpreter(Containers):
         if known is not None:
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
+        if any(type(a) is GrowingList for a in args) and not isinstance(function, (Closure, FunctionType, MethodType)):
+            return (yield with_lists(self, function, args))
         try:
             form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
@@ -199,7 +206,9 @@ class Interpreter(Containers):
             kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
                 f"{with_article(kind)} is not a function and cannot be called",
-                hint="check the name before the parentheses",
+                hint=f"write ut.astype(x, ut.{function}), or float(x), int(x)"
+                if isinstance(function, DType)
+                else "check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -328,6 +337,9 @@ class Interpreter(Containers):
         except (AttributeError, ValueError) as fault:
             refuse_traced(function, args, kwargs, fault)
             raise fault
+        except CaptureError as fault:
+            refuse_comparing(function, fault)
+            raise
         except StopIteration:
             # It must not end the generator that we are in.
             raise CaptureError(
@@ -362,7 +374,8 @@ class Interpreter(Containers):
         refuse_in_place(function, args, kwargs)
         changes = changed_by(function, args)
         if changes is not None and not isinstance(changes[0], Traced):
-            self.owned.change(changes[0], self._written_at(function))
+            more = args[-1:] if changes[1] in ("append", "insert") else ()
+            self.owned.change(changes[0], self._written_at(function), more=more)
             if isinstance(changes[0], np.ndarray):
                 raise CaptureError(
                     f"`{changes[1]}` changes an array in place, which cannot be captured",
@@ -487,17 +500,22 @@ def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     return copy
 
 
+def _decorating(name: str) -> str:
+    short = name.rpartition(".")[2]
+    return f"write it above `{name}`, or `{short} = ut.function({short})`, and annotate the result"
+
+
 def _too_deep(open_: Sequence[Closure]) -> CaptureError:
     """Plain Python that goes on and on. Who is blamed is a `def`: lambdas that call each other were made by one."""
     last, times = open_[-1], _INLINE_DEPTH
     name = last.name
-    hint = f"decorate `{name}`, and annotate its result"
+    hint = _decorating(name)
     if isinstance(last.node, ast.Lambda):
         hint = "write the lambda as a `def`, and decorate that"
         defined = Counter(closure.name for closure in open_ if not isinstance(closure.node, ast.Lambda))
         made_by, often = max(defined.items(), key=operator.itemgetter(1), default=(name, 0))
         if often > _SHOWN_DEPTH:
-            name, times, hint = made_by, often, f"decorate `{made_by}`, and annotate its result"
+            name, times, hint = made_by, often, _decorating(made_by)
     return CaptureError(
         f"`{name}` calls itself, directly or through others, more than {times} times",
         hint=f"a recursive function that works on traced values needs @ut.function: {hint}",

@@ -15,7 +15,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.body import graph_loop
-from undertow.frontend.control.merge import Joined, force
+from undertow.frontend.control.merge import Joined, force, unify
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
@@ -36,14 +36,17 @@ from undertow.frontend.interpret.outcomes import (
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.interpret.written import when
 from undertow.frontend.syntax.queries import is_plain
-from undertow.frontend.syntax.source import Env, Undefined, assigned_names
+from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
+from undertow.frontend.trace.by_class import DATACLASS, is_users_object
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, zero
-from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.operands import as_weak, is_number, is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
 from undertow.frontend.values.tree import Structure, flatten, unflatten, unflatten_each
 from undertow.ir.graph import Const
-from undertow.types import i32, promote, weak_dtype
+from undertow.types import i32, i64
 
 _GO_ON, _RETURNED, _BROKE = 0, 1, 2
 _KEEPS_STRUCTURE = "the structure of a loop variable must not change; ut.map collects a value for each iteration"
@@ -61,41 +64,47 @@ def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: En
         if done is not None:
             return done
         interp.restore(before, env)
-    # The test assigns or acts: rewritten as `while True: if not test: break`.
+    # The test assigns or acts: rewritten as `while True: if not test: break`, with a variable that says for `else` that
+    # this was how it ended.
+    ended = f"while {node.lineno}:{node.col_offset} ended"
     leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
-    endless = ast.While(ast.Constant(True), [leave, *node.body], node.orelse)
-    for made in (leave, leave.test, leave.body[0], endless.test):
-        ast.copy_location(made, node.test)
+    if node.orelse:
+        leave.body.insert(0, ast.Assign([ast.Name(ended, ast.Store())], ast.Constant(True)))
+        env.vars[ended] = False
+        after = Cell(when(lambda: force(env.vars[ended], interp.ctx), node.orelse, node), after)
+    endless = ast.While(ast.Constant(True), [leave, *node.body], [])
+    for made in (endless.test, *ast.walk(leave)):
+        if made is not node.test:
+            ast.copy_location(made, node.test)
     return (yield loop(ast.copy_location(endless, node)))
 
 
 def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell | None, env: Env) -> Work:
     """`for ... in range(...)` with traced bounds."""
     target = _target(interp, node, env, "a range with traced bounds", "write `for i in range(n):`")
-    dtypes = [bound.dtype for bound in (over.start, over.stop, over.step) if isinstance(bound, Traced)]
-    dtype = dtypes[0]
-    for other in dtypes:
-        dtype = promote(dtype, other)
-    start = over.start if isinstance(over.start, Traced) else dtype.numpy.type(over.start)
-    start = functions.astype(start, dtype)
+    # Whatever the bounds are, Python's ranges give Python's integers.
+    start, stop, step = (
+        as_weak(functions.astype(bound, i64)) if isinstance(bound, Traced) else int(bound)
+        for bound in (over.start, over.stop, over.step)
+    )
 
     def test(leaves: list[Traced]) -> Any:
-        if not isinstance(over.step, Traced):
-            return (functions.less if over.step > 0 else functions.greater)(leaves[0], over.stop)
-        up, down = functions.less(leaves[0], over.stop), functions.greater(leaves[0], over.stop)
-        return functions.where(functions.greater(over.step, 0), up, down)
+        if not isinstance(step, Traced):
+            return (functions.less if step > 0 else functions.greater)(leaves[0], stop)
+        up, down = functions.less(leaves[0], stop), functions.greater(leaves[0], stop)
+        return functions.where(functions.greater(step, 0), up, down)
 
-    if not isinstance(over.step, Traced) and over.step == 0:
+    if not isinstance(step, Traced) and step == 0:
         raise CaptureError(
             "the step of a range must not be zero",
             interp.span(node.iter, env),
             "the default step is 1",
             kind=ValueError,
         )
-    if isinstance(over.step, Traced):
-        holds = functions.not_equal(over.step, 0)
+    if isinstance(step, Traced):
+        holds = functions.not_equal(step, 0)
         effect("raise", [holds], template="the step of a range must not be zero", error="ValueError")
-    index = _Index(start, target, over.step, lambda index: env.vars.update({target: index}))
+    index = _Index(start, target, step, target, lambda index: index, env)
     return (yield _statement_loop(interp, node, test, after, env, index))
 
 
@@ -104,8 +113,16 @@ def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | N
     hint = "write `for row in array:` and unpack `row` in the loop"
     target = _target(interp, node, env, "an array whose length is known only at run time", hint)
     length = over.shape[0]
-    index = _Index(np.int64(0), f"{target}.index", 1, lambda index: env.vars.update({target: over[index]}))
+    index = _Index(np.int64(0), f"{target}.index", 1, target, lambda index: over[index], env)
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], length), after, env, index)
+
+
+def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
+    """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
+    hint = "write `for item in items:` and unpack `item` in the loop"
+    target = _target(interp, node, env, "a list whose length is known only at run time", hint)
+    index = _Index(np.int64(0), f"{target}.index", 1, target, over.get, env)
+    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
 
 
 def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) -> str:
@@ -121,7 +138,25 @@ class _Index:
     start: Any
     name: str
     step: Any
-    enter: Callable[[Traced], None]  # assigns the variable of the loop
+    target: str  # the variable of the loop
+    item: Callable[[Traced], Any]  # what it holds
+    env: Env
+
+    def enter(self, index: Traced) -> None:
+        self.env.vars[self.target] = self.item(index)
+
+
+def _last_item(index: _Index, last: Traced) -> Unsure:
+    """The variable of a `for` after the loop."""
+    name = index.target
+
+    def read() -> Any:
+        holds = functions.not_equal(last, index.start)
+        told = f"cannot access local variable '{name}' where it is not associated with a value"
+        effect("raise", [holds], template=told, error="UnboundLocalError")
+        return index.item(last - index.step)
+
+    return Unsure(f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop", read=read)
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +167,7 @@ class _Carried:
     structures: list[Structure] = field(default_factory=list)
     leaves: list[Any] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    before: list[Any] = field(default_factory=list)  # the values themselves
 
     def put(self, values: list[Any], env: Env) -> None:
         env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
@@ -145,6 +181,8 @@ class _Carried:
             leaves, after = flatten(value, is_traced)
             if after != structure:
                 first = unflatten_each(self.structures, self.leaves)[number]
+                if isinstance(value, list):
+                    interp.owned.let_grow(self.before[number], value)
                 raise TypeMismatch(
                     f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
                     span,
@@ -163,6 +201,7 @@ def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, di
         if leaves:
             carried.names.append(name)
             carried.structures.append(structure)
+            carried.before.append(value)
             carried.leaves += leaves
             carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
         elif not isinstance(value, Undefined):
@@ -193,16 +232,11 @@ def _statement_loop(
 ) -> Work:
     """The outcome of a loop and the place after it; None if its test acts on the world."""
     ctx = interp.ctx
-    if node.orelse:
-        raise CaptureError(
-            "`else` of a loop whose length is known only at run time cannot be captured",
-            interp.span(node, env),
-            hint="set a flag before `break`, and test it after the loop",
-        )
     interp.at(node, env)
     span = ctx.span
     head = ast.Expr(node.test) if isinstance(node, ast.While) else ast.Assign([node.target], node.iter)
-    assigned = assigned_names([*node.body, head])
+    assigned_in_body = assigned_names(node.body)
+    assigned = assigned_in_body | assigned_names([head])
     own = [] if index is None else [index.name]
     # The variable of a `for` is carried, too, if it has a value before: it keeps that if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
@@ -250,7 +284,7 @@ def _statement_loop(
         _refuse_changed_containers(before, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
-        nexts = [] if index is None else [functions.add(params[0], index.step)]
+        nexts = [] if index is None else [params[0] + index.step]
         nexts += carried.take(env, interp, span)
         nexts += [Traced(array.builder, array.port) for array in known.arrays]
         exits = exits_of(outcome)
@@ -269,7 +303,8 @@ def _statement_loop(
         names = [*own, *carried.labels, *("array" for _ in known.arrays)]
         if known.exits:
             value = known.value if RETURN in known.exits else None
-            returned = [zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
+            leaves = flatten(value, is_traced)[0]
+            returned = [as_weak(zero(leaf_type(x))) if is_number(x) else zero(leaf_type(x)) for x in leaves]
             initial += [np.int32(_GO_ON), *returned]
             names += ["flow", *["value"] * len(returned)]
         return graph_loop(ctx, initial, names, header, body)
@@ -288,12 +323,19 @@ def _statement_loop(
             env.vars[name] = Undefined(
                 f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop as well"
             )
+    if index is not None and index.target not in (*carried.names, *fixed) and index.target not in assigned_in_body:
+        env.vars[index.target] = _last_item(index, results[0])
     carried.put(results[first:last], env)
     for name in carried.names:
         interp.owned.own_containers(env.vars[name])
     for array, result in zip(known.arrays, results[last:], strict=False):
         interp.changes.update(array, result, "an array", "x = x.copy()")
     flags = flags_of(results)
+    if BREAK in known.exits and node.orelse and not is_endless:
+        has_ended = functions.equal(flags[0], _GO_ON)
+        after = Cell(when(lambda: has_ended, node.orelse, node), after)
+    elif not is_endless:
+        after = cells(node.orelse, after)
     if RETURN not in known.exits:
         return None, after
     value = unflatten(flatten(known.value, is_traced)[1], flags[1:])
@@ -308,9 +350,8 @@ def _statement_loop(
 def _fits(before: Any, value: Any, interp: Interpreter) -> bool:
     """Can the loop carry what a variable held before?"""
     held = force(before, interp.ctx)
-    if is_weak(held):
-        return weak_dtype(held, leaf_type(value).dtype) == leaf_type(value).dtype
-    return isinstance(held, Traced) and held.type == leaf_type(value)
+    is_one = is_weak(held) or (isinstance(held, Traced) and not held.type.rank)
+    return is_one and unify(held, value) is not None
 
 
 def _find_changed_names(
@@ -322,10 +363,14 @@ def _find_changed_names(
         leaves, structure = flatten(now, is_traced)
         if name not in known.changing and (leaves or structure != flatten(value)[1]):
             later = "something else" if isinstance(now, Undefined) else describe(now)
+            if isinstance(now, list):
+                interp.owned.let_grow(value, now)
             changed = Undefined(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE
                 if isinstance(value, (list, tuple, dict))
+                else DATACLASS.format(type(now).__name__)
+                if is_users_object(now) and type(now) is type(value)
                 else f"give it a value of its final type before the loop, e.g. {name} = 0",
                 span,
                 TypeMismatch,

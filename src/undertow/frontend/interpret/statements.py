@@ -14,15 +14,16 @@ from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.growing import call_method
 from undertow.frontend.interpret.operators import INPLACE
 from undertow.frontend.interpret.raising import is_conditional, raise_at_run_time
 from undertow.frontend.interpret.special import of_operator, special
 from undertow.frontend.syntax.queries import HINTS, is_text_of_names
 from undertow.frontend.syntax.source import Env, Undefined
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.text import TracedText, text_of
 from undertow.frontend.values.traced import Traced, roots_of
-from undertow.ops.debug import ERRORS
 
 
 class Statements(Interpreter):
@@ -54,7 +55,10 @@ class Statements(Interpreter):
                 before = yield self.attribute_of(holder, target.attr, self.span(target, env), env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        if isinstance(before, (list, dict, set, deque, bytearray)):
+        if isinstance(before, GrowingList) and isinstance(node.op, ast.Add):
+            yield call_method(self, before, "extend", [value])
+            after = before
+        elif isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
             after = INPLACE[type(node.op)](before, value)
         elif (method := special(self.ctx.session, before, of_operator(node.op)[0].replace("__", "__i", 1))) is not None:
@@ -122,7 +126,7 @@ class Statements(Interpreter):
         self.at(node, env)
         if is_conditional(self.ctx) or isinstance(message, TracedText):
             said = message if node.msg is not None else f"assertion failed: {ast.unparse(node.test)}"
-            raise_at_run_time(AssertionError, (said,))
+            raise_at_run_time(AssertionError, AssertionError(said))
             raise Halted
         raise CaptureError(
             f"assertion failed: {message or ast.unparse(node.test)}",
@@ -144,13 +148,7 @@ class Statements(Interpreter):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
         if not is_conditional(self.ctx):
             raise error  # whenever the function runs
-        if ERRORS.get(kind.__name__) is not kind:
-            raise CaptureError(
-                f"`raise {kind.__name__}` under a condition known only at run time cannot be captured",
-                hint="raise an exception of Python's own, such as ValueError; a graph knows no other classes",
-            )
-        held = () if isinstance(error, type) else error.args
-        raise_at_run_time(kind, held)
+        raise_at_run_time(kind, error)
         raise Halted
 
     def delete(self, node: ast.Delete, env: Env) -> Work:

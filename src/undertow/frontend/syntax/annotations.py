@@ -35,6 +35,7 @@ class Annotation:
 
     types: tuple[Type, ...]
     structure: tree.Structure
+    weak: tuple[bool, ...] = ()  # which leaves may be Python numbers: those annotated `int` or `float`; (): none
 
 
 class _Nothing(Exception):
@@ -53,7 +54,10 @@ def read(note: Any) -> Annotation | None:
                 f"the annotation {brief(note)} contains {brief(leaf)}, which is not a type",
                 hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
             )
-    return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in map(stated, leaves)), structure)
+    said = list(map(stated, leaves))
+    weak = tuple(leaf is int or leaf is float for leaf in said)
+    types = tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in said)
+    return Annotation(types, structure, weak if any(weak) else ())
 
 
 def stated(note: Any) -> Any:
@@ -127,7 +131,8 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
     fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
     fits |= isinstance(value, Traced) and value.is_weak and weak_kind(found.dtype.kind, wanted.dtype) == wanted.dtype
     if not fits or not wanted.erased().accepts(found.with_dtype(wanted.dtype)):
-        hint = _how_to_shape(found, wanted) if fits else _how_to_convert(value, wanted)
+        is_shape = fits or found.rank != wanted.rank
+        hint = _how_to_shape(found, wanted) if is_shape else _how_to_convert(value, wanted)
         raise TypeMismatch(f"{what} is {said(found)}, but annotated as {wanted}", span, hint)
     if found.dtype != wanted.dtype:
         value = emit("cast", [value], dtype=wanted.dtype.name)[0]
