@@ -45,7 +45,7 @@ def places(x: ut.i64[2, None]) -> tuple[ut.i64[None], ut.i64[None], ut.i64[None]
 
 
 @ut.function
-def primes_below(n: ut.i64) -> ut.i64[None]:
+def primes_by_mask(n: ut.i64) -> ut.i64[None]:
     is_prime = np.ones(n, bool)
     is_prime[:2] = False
     k = 2
@@ -91,7 +91,7 @@ PROGRAMS = [
     program(sieve, (np.arange(2, 30),), tags="recursive arrays"),
     program(chosen, (np.arange(6.0).reshape(2, 3), 2.5), (np.ones((2, 3)), 3.0), tags="arrays"),
     program(places, (np.array([[0, 3, 0, 1], [2, 0, 5, 0]]),), (np.zeros((2, 0), np.int64),), tags="arrays"),
-    program(primes_below, (30,), (2,), tags="loop arrays"),
+    program(primes_by_mask, (30,), (2,), tags="loop arrays"),
     program(replaced, (np.array([-4.0, 9.0, -1.0, 3.0]),), (np.zeros(0),), tags="arrays"),
     program(run_lengths, (NUMBERS,), (np.zeros(0, np.int64),), tags="arrays"),
     program(sizes_by_class, (np.array([0, 1, 2, 3, 1, 0, 2, 2]), 3), tags="recursive arrays"),
