@@ -24,6 +24,7 @@ from tests.programs import (
     mutual,
     numbers,
     order,
+    splits,
 )
 from tests.programs.program import Expected as Expected
 from tests.programs.program import Plain as Plain
@@ -36,6 +37,7 @@ _MODULES = (
     mutual,
     branches,
     loops,
+    splits,
     closures,
     containers,
     changes,

@@ -108,7 +108,7 @@ class Turns:
                 self._number(phase, {pair: inside}, {e: bisect_right(cuts, rounds[e]) for e in inside})
 
     def _calling(self) -> Counter[object]:
-        """How many calls a branch makes in a phase; and how many items of a region are calls, or branches that make any."""
+        """How many calls a branch makes in a phase, and how many items of a region are or contain calls."""
         calling: Counter[object] = Counter()
         for element in self.elements:
             if not element.blocks:
