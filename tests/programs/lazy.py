@@ -1,7 +1,7 @@
-"""Programs that end only because calls are not strict: an argument that no result needs never arrives.
+"""Programs that end only because calls are not strict, and only on engines that say that they are lazy.
 
-An eager engine may run on for ever, so these are for engines that say that they are lazy. Python is eager too: the
-results are stated.
+Most arguments that no result needs are never computed on any engine: see `late.py`. An argument stays eager where its
+callee hands on more than it was given. Python is eager too: the results are stated.
 """
 
 from __future__ import annotations
@@ -28,19 +28,6 @@ def unneeded_argument(n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def choose(flag: ut.bool, a: ut.i64, b: ut.i64) -> ut.i64:
-    """Which argument is needed turns out only inside."""
-    if flag:
-        return a * 2
-    return b
-
-
-@ut.function
-def unneeded_on_this_path(n: ut.i64) -> ut.i64:
-    return choose(n > 3, n, for_ever(n))
-
-
-@ut.function
 def unneeded_result(n: ut.i64) -> tuple[ut.i64, ut.i64]:
     return n, for_ever(n)
 
@@ -52,8 +39,23 @@ def takes_the_first(n: ut.i64) -> ut.i64:
     return found + 1
 
 
+@ut.function
+def grows(n: ut.i64, a: ut.i64) -> ut.i64:
+    """What it hands on is what it was given, and more."""
+    if n < 0:
+        return a
+    if n == 0:
+        return 7
+    return grows(n - 1, for_ever(a) + a)
+
+
+@ut.function
+def unneeded_and_growing(n: ut.i64) -> ut.i64:
+    return grows(n, n)
+
+
 PROGRAMS = [
-    program(unneeded_argument, (4,), tags="lazy recursive", stated=[5]),
-    program(unneeded_on_this_path, (4,), tags="lazy recursive", stated=[8]),
-    program(takes_the_first, (4,), tags="lazy recursive", stated=[5]),
+    program(unneeded_argument, (4,), tags="recursive", stated=[5]),
+    program(takes_the_first, (4,), tags="recursive", stated=[5]),
+    program(unneeded_and_growing, (4,), tags="lazy recursive", stated=[7]),
 ]

@@ -167,6 +167,7 @@ class Stats:
     deepest_tag: Tag = ()  # of the first activation at that depth
     seconds: float = 0.0
     step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, over all threads; if `timed`
+    late: int = 0  # arguments in the program that are computed by need, where the callee uses them
 
     def __str__(self) -> str:
         """A short table: one line for each count."""
@@ -179,13 +180,15 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
         ("engine", stats.engine),
         ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
         ("activations", f"{stats.activations:,}"),
+        ("late arguments", f"{stats.late:,}"),
         ("waves", f"{stats.waves:,}, {stats.mean_width:,.1f} lanes wide on average, {stats.peak_width:,} at most"),
         ("frames at once", f"{stats.peak_frames:,}"),
         ("bytes at once", f"{stats.peak_bytes:,}"),
         ("deepest call", f"{stats.max_depth:,}"),
         ("seconds", f"{stats.seconds:.3f}"),
     ]
-    return [row for row in rows if row[0] != "waves" or stats.waves]
+    left_out = {name for name, count in (("waves", stats.waves), ("late arguments", stats.late)) if not count}
+    return [row for row in rows if row[0] not in left_out]
 
 
 def sum_stats(parts: Sequence[Stats]) -> Stats:
@@ -200,7 +203,7 @@ def sum_stats(parts: Sequence[Stats]) -> Stats:
         )
         total.waves += part.waves
         total.seconds += part.seconds
-        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth"):
+        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth", "late"):
             setattr(total, name, max(getattr(total, name), getattr(part, name)))
         for name, count in part.per_node.items():
             total.per_node[name] = total.per_node.get(name, 0) + count

@@ -290,6 +290,7 @@ class PythonRun(Generic[F]):
             max_depth=self.deepest.depth,
             deepest_tag=self.deepest.tag(),
             seconds=seconds,
+            late=sum(site.late for site in self.graph.sites),
         )
 
     def execute(self, drain: bool = False) -> None:

@@ -214,6 +214,8 @@ def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: 
     def fill(name: str) -> Any:
         if name == "per_node":
             return {node.name: count for node, count in zip(graph.nodes, counted.fired, strict=True)}
+        if name == "late":
+            return sum(site.late for site in graph.sites)
         return tuple(counted.deepest) if name == "deepest_tag" else getattr(counted, name)
 
     return LateStats.make(fill, engine=engine, dead_firings=0, seconds=seconds)

@@ -223,7 +223,9 @@ class _Printer:
         lines += [f"fetches {self.ports(graph.fetches)}"] if graph.fetches else []
         for number, site in enumerate(graph.sites, 1):
             path = f"{self.region(site.caller)} -> {self.region(site.callee)}"
-            lines.append(_join(f"site {number} {quote(site.kind)} {quote(site.label)}:", path, self.span(site.span)))
+            late = f"late={site.late}" if site.late else ""
+            head = f"site {number} {quote(site.kind)} {quote(site.label)}:"
+            lines.append(_join(head, path, late, self.span(site.span)))
         return self.body(lines, set(), {}, -1)
 
 

@@ -246,6 +246,7 @@ class Site:
     caller: int  # the enclosing region
     callee: int  # region that it enters
     span: Span | None = None
+    late: int = 0  # arguments that the callee computes itself, where it needs them
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,7 +335,11 @@ def _static_lines(lines: Sequence[Line], reader: _Reader, name: str) -> StaticGr
             line.expect(":")
             caller = reader.region(line)
             line.expect("->")
-            sites.append(Site(kind, label, caller, reader.region(line), reader.span(line)))
+            callee, late = reader.region(line), 0
+            if line.take("late"):
+                line.expect("=")
+                late = line.integer("a number of arguments")
+            sites.append(Site(kind, label, caller, callee, reader.span(line), late))
         elif line.take("branch"):
             reader.branch(line)
         elif line.take("in"):

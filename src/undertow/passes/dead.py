@@ -14,9 +14,9 @@ from undertow.ir.budget import paced
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phase, Port
 from undertow.ir.sparse import gradient_arguments, sparse_attr, sparse_of
-from undertow.ir.structure import COLLECTED, COLLECTS, ENTERING, is_primitive
+from undertow.ir.structure import COLLECTED, COLLECTS, ENTERING
 from undertow.ir.walk import arguments, entered_by, link_of, phase_of, reachable, target_of
-from undertow.ops.op import CATALOGUE
+from undertow.ops.effects import acts
 
 
 def remove_dead(library: Library, effects: bool = True) -> tuple[Library, Counter[str]]:
@@ -263,11 +263,6 @@ class _Liveness:
         if (phase, index) not in body.results:
             body.results.add((phase, index))
             self.need(body, body.graph.phases[phase].results[index])
-
-
-def acts(op: str) -> bool:
-    """Does an operator act on the world? An unknown one might."""
-    return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
 
 
 # --------------------------------------------------------------------------------------------------------------

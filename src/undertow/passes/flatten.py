@@ -409,7 +409,8 @@ class _Flattener:
         self.place(static)
 
     def site(self, kind: str, body: _Body, node: Node, callee: _Body) -> int:
-        site = Site(kind, f"{body.name}/{node.name}", body.places[node.region], -1, node.span)
+        late = node.attrs.integer("late") if "late" in node.attrs else 0
+        site = Site(kind, f"{body.name}/{node.name}", body.places[node.region], -1, node.span, late)
         self.sites.append((site, callee))
         return len(self.sites)
 

@@ -11,6 +11,7 @@ PASSES: the library becomes what an engine runs.
 
 overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
+delay      arguments that not every path through the callee needs are computed where one does
 split      calls that the iterations of a loop do not need from each other are made in a map, so they share waves
 extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
@@ -28,7 +29,9 @@ from functools import partial
 
 from undertow.ir.budget import start_step
 from undertow.ir.graph import Library
-from undertow.passes.dead import acts, remove_dead
+from undertow.ops.effects import acts
+from undertow.passes.dead import remove_dead
+from undertow.passes.delay import delay_arguments
 from undertow.passes.derive.extend import extend
 from undertow.passes.hoist import hoist
 from undertow.passes.markers.outline import outline_derivatives
@@ -73,6 +76,8 @@ MARKED: Table = (
 PASSES: Table = (
     ("overflow", check_overflow, frozenset({"checked"})),
     ("simplify", simplify, frozenset({"simple"})),
+    ("delay", delay_arguments, ALWAYS),
+    ("simplify", simplify, frozenset({"simple", "delay"})),
     # Before `extend`, so that the second visits to these calls share waves, too.
     ("split", split_loops, frozenset({"simple", "waves"})),
     ("simplify", simplify, frozenset({"simple", "split"})),

@@ -35,7 +35,8 @@ from undertow.ir.budget import check
 from undertow.ir.graph import Array, Attrs, Const, FunctionGraph, Library, Operand, Port
 from undertow.ir.pattern import ANY, LARGEST, Form, Match, Output, Row, Table, Var, form
 from undertow.ir.rewrite import Operators, rewrite
-from undertow.ops.op import CATALOGUE, find
+from undertow.ops.effects import is_pure, is_stateful
+from undertow.ops.op import find
 from undertow.ops.random import ROWS as RANDOM
 from undertow.passes.algebra import ALGEBRA, FALSE, TRUE, invert
 from undertow.passes.dead import remove_dead
@@ -51,21 +52,11 @@ _MOST_READ = 1 << 20  # elements of constants that folding may look at
 # Control flow and constant folding
 
 
-def _is_pure(op: str) -> bool:
-    """Do equal operands give equal results? (Random numbers too: they are functions of a key.)"""
-    return op in CATALOGUE and not CATALOGUE[op].effect and not _is_stateful(op)
-
-
-def _is_stateful(op: str) -> bool:
-    """Does it read or assign a variable?"""
-    return op in CATALOGUE and getattr(CATALOGUE[op], "state", None) is not None
-
-
 def _types(op: str, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return find(op).type(operands, attrs)
 
 
-OPERATORS = Operators(_is_pure, _types)
+OPERATORS = Operators(is_pure, _types)
 _UNFOLDED = frozenset(row.name for row in RANDOM)
 
 
@@ -73,7 +64,7 @@ def _fold(match: Match) -> tuple[Output, ...] | None:
     """The results of an operator on constants, by its reference kernel, if it cannot fault."""
     node = match.node
     values = [operand.value for operand in node.inputs if isinstance(operand, Const)]
-    if len(values) < len(node.inputs) or not _is_pure(node.op) or node.op in _UNFOLDED:
+    if len(values) < len(node.inputs) or not is_pure(node.op) or node.op in _UNFOLDED:
         return None
     if sum(value.size for value in values) > _MOST_READ or not all(map(_is_small, node.types)):
         return None
@@ -161,9 +152,9 @@ def _rewrite_all(library: Library) -> tuple[Library, Counter[str]]:
     total: Counter[str] = Counter()
     functions: dict[str, FunctionGraph] = {}
     ops = {node.op for graph in library.functions.values() for node in graph.nodes}
-    is_stateful = any(map(_is_stateful, ops))
+    keeps_order = any(map(is_stateful, ops))
     for name, graph in library.functions.items():
-        simplified, count = rewrite(graph, SIMPLIFY, OPERATORS, keeps_order=is_stateful)
+        simplified, count = rewrite(graph, SIMPLIFY, OPERATORS, keeps_order=keeps_order)
         total += count
         functions[name] = simplified if count else graph
     return Library(functions, library.main), total

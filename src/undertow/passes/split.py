@@ -417,7 +417,8 @@ def _enter(graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str) -> Func
         region = copy.place(node.region)
         given = [copy.operand(operand) for operand in node.inputs]
         bound = loop.bound if isinstance(loop.bound, Const) else given[params[loop.bound.node]]
-        counts = _counts(draft, node, region, loop, given[loop.counter], bound)
+        phase = copy.phases[number]
+        counts = _counts(draft, node, phase, region, loop, given[loop.counter], bound)
         taken = [given[params[number]] for number in _taken(loop, parts)]
         length = draft.type_of(counts).shape[0]
         types = [loop.body.type_of(port) for port in parts.handed]
@@ -430,7 +431,7 @@ def _enter(graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str) -> Func
             Attrs(body=lanes),
             span=node.span,
         )
-        made = draft.add(draft.triggered(entered, 0))
+        made = draft.add(draft.triggered(entered, phase))
         more = [] if loop.index is not None else [_ZERO]
         arrays = [Port(made, k) for k in range(len(types))]
         inputs = (*given[: loop.body.carried], *more, *arrays, *given[loop.body.carried :])
@@ -438,7 +439,7 @@ def _enter(graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str) -> Func
     return copy.freeze()
 
 
-def _counts(draft: Draft, node: Node, region: int, loop: _Loop, first: Operand, bound: Operand) -> Operand:
+def _counts(draft: Draft, node: Node, phase: int, region: int, loop: _Loop, first: Operand, bound: Operand) -> Operand:
     """The numbers of all iterations."""
     step, is_up = abs(loop.steps[loop.counter]), loop.steps[loop.counter] > 0
     more = step if loop.is_inclusive else step - 1
@@ -451,7 +452,7 @@ def _counts(draft: Draft, node: Node, region: int, loop: _Loop, first: Operand, 
     def add(op: str, *inputs: Operand, shape: tuple[None, ...] = (), **attrs: str) -> Operand:
         name = in_scope("counts", draft.regions, region)
         made = Node(op, inputs, (Type(i64, shape),), name, region, Attrs(**attrs), span=node.span)
-        return Port(draft.add(draft.triggered(made, 0)))
+        return Port(draft.add(draft.triggered(made, phase)))
 
     def whole(x: Operand) -> Operand:
         if draft.type_of(x).dtype == i64:

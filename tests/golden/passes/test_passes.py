@@ -18,6 +18,7 @@ from undertow.ir.graph import Library
 from undertow.ir.spec import check
 from undertow.ir.text import dump, parse
 from undertow.ops.vet import type_rule
+from undertow.passes.delay import delay_arguments
 from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
@@ -40,6 +41,7 @@ def extend_simply(library: Library) -> tuple[Library, Report]:
 PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = {
     "overflow": check_overflow,
     "simplify": simplify,
+    "delay": delay_arguments,
     "split": split_loops,
     "hoist": hoist,
     "forward": extend,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.programs import find
-from tests.programs.lazy import choose, first, for_ever, unneeded_on_this_path
+from tests.programs.late import choose, unneeded_on_this_path
+from tests.programs.lazy import first, for_ever
 from tests.support import hand_programs
 from tests.support.agreement import agree, demand
 from tests.support.body import I64, Body, const, library

@@ -23,7 +23,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Port
-from undertow.passes.dead import acts
+from undertow.ops.effects import acts
 from undertow.passes.pipeline import resolve_markers
 from undertow.types import type_of
 

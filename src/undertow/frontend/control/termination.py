@@ -1,18 +1,38 @@
 """Rejects functions that can never return because every path makes a recursive call.
 
 A region finishes if everything that it always does finishes: each call, the header of each loop, and at
-least one side of each branch. The least fixpoint over the library says which functions can finish at all.
+least one side of each branch. The least fixpoint over the library says which functions can finish at all. What computes
+a late argument is not always done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from undertow.errors import CaptureError
 from undertow.ir.graph import FunctionGraph, Library, Node
 from undertow.ir.structure import ENTERS
+from undertow.ops.strictness import Strictness
 
 
 def refuse_endless(library: Library) -> None:
     """Raise an error if some function has no base case; it shows the cycle of calls."""
+    blocked = _blocked(library, {})
+    if blocked:
+        strictness = Strictness(library)
+        late = {
+            name: {number for call in strictness.late_calls(library.functions[name]) for number in call.nodes}
+            for name in blocked
+        }
+        if any(late.values()):
+            blocked = _blocked(library, late)
+    for name in library.functions:
+        if name in blocked:
+            raise _endless(name, blocked, library)
+
+
+def _blocked(library: Library, late: Mapping[str, Collection[int]]) -> dict[str, Node]:
+    """The functions that cannot finish, each with a call that never returns. `late`: nodes that need not run."""
     finishing: set[str] = set()
     blocked: dict[str, Node] = {}
     waiting = True
@@ -21,21 +41,22 @@ def refuse_endless(library: Library) -> None:
         # Callees come after their callers: in reverse, one round is enough for a chain of calls.
         for name, graph in reversed(list(library.functions.items())):
             if name not in finishing:
-                stuck = _stuck(graph, finishing)
+                stuck = _stuck(graph, finishing, late.get(name, ()))
                 if stuck is None:
                     finishing.add(name)
+                    blocked.pop(name, None)
                     waiting = True
                 else:
                     blocked[name] = stuck
-    for name in library.functions:
-        if name not in finishing:
-            raise _endless(name, blocked, library)
+    return blocked
 
 
-def _stuck(graph: FunctionGraph, finishing: set[str]) -> Node | None:
+def _stuck(graph: FunctionGraph, finishing: set[str], late: Collection[int]) -> Node | None:
     """A call that this body always makes and that never returns; None if the body can finish."""
     stuck: list[Node | None] = [None] * len(graph.regions)
-    for node in graph.nodes:
+    for number, node in enumerate(graph.nodes):
+        if number in late:
+            continue
         # A map may have no lanes.
         target = node.attrs.get(ENTERS[node.op]) if node.op in ENTERS and node.op != "map" else None
         if target is not None and target not in finishing and stuck[node.region] is None:

@@ -35,7 +35,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.state import Variable
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
-from undertow.ops.op import CATALOGUE
+from undertow.ops.effects import is_pure
 from undertow.tracebacks import is_library_file
 from undertow.types import DTYPES, Type, dtype_of, f64, i64
 
@@ -548,7 +548,7 @@ class Places:
                 before = [outer for outer, inner in builder.lifted.items() if inner == port]
                 if not before:
                     return None
-            elif node.op in ("switch", "merge", "identity") or _is_pure(node.op):
+            elif node.op in ("switch", "merge", "identity") or is_pure(node.op):
                 before = [(builder, operand) for operand in node.inputs if isinstance(operand, Port)]
             else:
                 return None
@@ -611,11 +611,6 @@ def _floats_of_class(value: Any) -> list[str]:
 
 def _has_floats(value: Any) -> bool:
     return any(isinstance(leaf, (float, np.floating)) for leaf in tree.flatten(value)[0])
-
-
-def _is_pure(op: str) -> bool:
-    row = CATALOGUE.get(op)
-    return row is not None and row.state is None and not row.effect
 
 
 def needs_now(places: Places, main: Any, value: Traced) -> None:

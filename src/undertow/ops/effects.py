@@ -1,0 +1,21 @@
+"""Which operators act on the world, and which are functions of their operands alone."""
+
+from __future__ import annotations
+
+from undertow.ir.structure import is_primitive
+from undertow.ops.op import CATALOGUE
+
+
+def acts(op: str) -> bool:
+    """Does an operator act on the world? An unknown one might."""
+    return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
+
+
+def is_stateful(op: str) -> bool:
+    """Does it read or assign a variable?"""
+    return op in CATALOGUE and CATALOGUE[op].state is not None
+
+
+def is_pure(op: str) -> bool:
+    """Do equal operands give equal results? (Random numbers too: they are functions of a key.)"""
+    return op in CATALOGUE and not CATALOGUE[op].effect and not is_stateful(op)
