@@ -106,7 +106,7 @@ def compare(chance: random.Random) -> int:
                 function.run(w + n, n, seed=5, engine="reference")
             continue
         seed = [np.int64(5)] if "seed" in dump(library).partition("\n\n")[2].partition("->")[0] else []
-        (wanted,), expected = as_written.run([w + n, np.int64(n), *seed])
+        (wanted, *_), expected = as_written.run([w + n, np.int64(n), *seed])
         assert value.tobytes() == wanted.tobytes()
         assert (stats.activations, stats.max_depth) == (expected.activations, expected.max_depth)
     return count["split loop"]
