@@ -132,18 +132,6 @@ def dice(n: ut.i64) -> ut.f64:
 
 
 @ut.function
-def faulty(w: ut.i64[3], n: ut.i64) -> ut.i64:
-    """The fault of the loop comes before those of the calls after it."""
-    if n <= 0:
-        return w[n + 3]
-    total = 0
-    for k in range(n, 0, -1):
-        total += 12 // (k - 2)
-        total += faulty(w, k - 3)
-    return total
-
-
-@ut.function
 def two_branches(w: ut.i64[2], n: ut.i64) -> ut.i64:
     """Calls in branches that hand a value on."""
     if n <= 0:
@@ -174,6 +162,5 @@ PROGRAMS = [
     program(waiting, (_P, 1), (_P, 6), tags="loop recursive arrays branch"),
     program(added_rows, (_W[:2], 0), (_W[:2], 5), tags="loop recursive arrays"),
     program(dice, (0,), (5,), tags="loop recursive random", seed=7),
-    program(faulty, (np.array([1, 2, 3]), 2), (np.array([1, 2, 3]), 6), tags="loop recursive fault"),
     program(two_branches, (_P, 0), (_P, 9), tags="recursive arrays branch"),
 ]

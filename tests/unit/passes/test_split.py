@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,27 @@ def test_gradients() -> None:
     wanted, expected = both.run(W, 6, engine="reference")
     np.testing.assert_array_equal(value, wanted)
     np.testing.assert_allclose(gradient, expected, rtol=1e-13)
+
+
+def test_the_fault_is_the_loop_s() -> None:
+    @ut.function
+    def faulty(w: ut.i64[3], n: ut.i64) -> ut.i64:
+        """The fault of the loop comes before those of the calls after it."""
+        if n <= 0:
+            return w[n + 3]
+        total = 0
+        for k in range(n, 0, -1):
+            total += 12 // (k - 2)
+            total += faulty(w[::-1], k - 3)
+        return total
+
+    assert split_count(faulty, np.array([1, 2, 3]), 2) == 1
+    with pytest.raises(ZeroDivisionError):
+        faulty(np.array([1, 2, 3]), 2)
+    with pytest.raises(IndexError) as fault:
+        faulty(np.array([1, 2, 3]), 6)
+    with pytest.raises(IndexError, match=re.escape(str(fault.value))):
+        faulty.run(np.array([1, 2, 3]), 6, engine="reference")
 
 
 def test_only_engines_that_form_waves_split() -> None:
