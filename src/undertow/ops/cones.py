@@ -5,7 +5,8 @@ A cone may leave its place without being missed: it is pure, and all that uses i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import heapq
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
@@ -32,7 +33,8 @@ class Uses:
         for number in sorted(self.live):
             self._add_user(number)
         self.linked = frozenset(link_of(node) for node in graph.nodes if node.op in LINKED)
-        self.standing = grouped((graph.nodes[number].region, number) for number in sorted(self.live))
+        standing = grouped((graph.nodes[number].region, number) for number in self.live)
+        self.standing = {region: set(numbers) for region, numbers in standing.items()}
         self.kept: dict[int, tuple[int, ...]] = {}  # call that was replaced -> the results that it still has
 
     def _add_user(self, number: int) -> None:
@@ -53,8 +55,8 @@ class Uses:
         self.graph = replace(self.graph, nodes=tuple(nodes))
         self._add_user(number)
         self.live -= set(cone)
-        for region in {nodes[at].region for at in cone}:
-            self.standing[region] = [at for at in self.standing[region] if at in self.live]
+        for at in cone:
+            self.standing[nodes[at].region].discard(at)
         self.kept[number] = kept
 
     def _operands(self, number: int) -> tuple[Operand, ...]:
@@ -145,44 +147,69 @@ def needed_nodes(strictness: Strictness, graph: FunctionGraph, results: Iterable
     return live_nodes(graph, (*acting, *(graph.results[index].node for index in results)))
 
 
+# Indices of arguments that a value is, regions of the callee where else it is used -> where it would stand there.
+Place = Callable[[Collection[int], Collection[int]], list[int]]
+
+
 class Cone:
     """What computes some arguments of a call and serves nothing else: `nodes`, by number.
 
     They stand in the region of the call, or in branches of it, and take from outside only what lives in that region.
     """
 
-    def __init__(self, strictness: Strictness, uses: Uses, call: int, arguments: Collection[int]) -> None:
-        self.uses, self.call, self.arguments = uses, call, frozenset(arguments)
+    def __init__(self, strictness: Strictness, uses: Uses, call: int, arguments: Collection[int], place: Place) -> None:
+        self.strictness, self.uses, self.call, self.arguments = strictness, uses, call, frozenset(arguments)
         self.graph, self.region = uses.graph, uses.graph.nodes[call].region
         self.nodes: set[int] = set()
-        reached = sorted(self._reach(strictness), reverse=True)
         excluded: set[int] = set()
         while True:
-            self.nodes = set()
-            for number in reached:  # users come first
-                if number not in excluded and self._serves_nothing_else(number):
-                    self.nodes.add(number)
+            self._grow(excluded, place)
             wrong = {number for number in self.nodes if not self._is_whole(number)}
             if not wrong:
                 return
             excluded |= wrong
 
-    def _reach(self, strictness: Strictness) -> set[int]:
-        """The movable nodes that lead to the arguments."""
-        graph = self.graph
-        todo = [graph.nodes[self.call].inputs[position] for position in self.arguments]
-        reached: set[int] = set()
-        while todo:
-            port = todo.pop()
-            if not isinstance(port, Port) or port.node in reached:
+    def _grow(self, excluded: Collection[int], place: Place) -> None:
+        """Find the nodes, users first."""
+        nodes = self.graph.nodes
+        self.nodes = set()
+        roots = [operand for index in self.arguments if isinstance(operand := nodes[self.call].inputs[index], Port)]
+        waiting = [-port.node for port in dict.fromkeys(roots)]
+        heapq.heapify(waiting)
+        seen = {-number for number in waiting}
+        places: dict[int, list[int] | None] = {}  # where a node would stand in the callee; None: not known yet
+        while waiting:
+            number = -heapq.heappop(waiting)
+            node = nodes[number]
+            if number in excluded or not self.uses.is_within(node.region, self.region) or not self._is_movable(node):
                 continue
-            node = graph.nodes[port.node]
-            if self.uses.is_within(node.region, self.region) and self._is_movable(strictness, node):
-                reached.add(port.node)
-                todo += [*node.inputs, *node.controls]
-        return reached
+            if not self._serves_nothing_else(number):
+                continue
+            places[number] = self._place(number, places, place)
+            if places[number] == [0]:
+                continue  # its callee would compute it first of all, and what it is computed from
+            self.nodes.add(number)
+            for port in ports_of((*node.inputs, *node.controls)):
+                if port.node not in seen:
+                    seen.add(port.node)
+                    heapq.heappush(waiting, -port.node)
 
-    def _is_movable(self, strictness: Strictness, node: Node) -> bool:
+    def _place(self, number: int, places: dict[int, list[int] | None], place: Place) -> list[int] | None:
+        """Where a node would stand. A branch stands as a whole, so that is not known of its parts."""
+        if self.graph.nodes[number].region != self.region or self.graph.nodes[number].op in ("switch", "merge"):
+            return None
+        others: set[int] = set()
+        arguments: list[int] = []
+        for user, position in self.uses.of[number]:
+            if user == self.call:
+                arguments.append(position)
+            elif (found := places[user]) is None:
+                return None
+            else:
+                others.update(found)
+        return place(arguments, others)
+
+    def _is_movable(self, node: Node) -> bool:
         """May it run elsewhere, or not at all?"""
         if not all(port in self.uses.pivots for port in node.controls):
             return False
@@ -191,7 +218,7 @@ class Cone:
         if any(self.graph.type_of(operand) == CTL for operand in node.inputs):
             return False
         if node.op in ENTERS or node.op == "gradient":
-            return target_of(self.graph, node) not in strictness.impure
+            return target_of(self.graph, node) not in self.strictness.impure
         return is_pure(node.op)
 
     def _serves_nothing_else(self, number: int) -> bool:
@@ -201,7 +228,7 @@ class Cone:
             if user not in self.nodes and not (user == self.call and position in self.arguments):
                 return False
         regions = self.uses.decided.get(number, ())
-        return all(at in self.nodes for region in regions for at in self.uses.standing.get(region, ()))
+        return all(self.uses.standing.get(region, set()) <= self.nodes for region in regions)
 
     def _is_whole(self, number: int) -> bool:
         """Does a node take from outside only what lives in the region of the call?"""

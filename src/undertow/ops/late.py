@@ -29,12 +29,19 @@ place in a branch of the callee, or none at all.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from undertow.ir.graph import Const, FunctionGraph, Operand, Port
 from undertow.ir.walk import components, grouped, ports_of
 from undertow.ops.cones import Cone, Uses, needed_nodes
 from undertow.ops.strictness import Strictness
+
+
+def may_have_late_calls(strictness: Strictness, graph: FunctionGraph) -> bool:
+    """A quick test."""
+    is_unbounded = strictness.is_unbounded
+    several = any(node.op == "call" and len(node.types) > 1 and is_unbounded(node) for node in graph.nodes)
+    return several or bool(strictness.fed_calls(graph.nodes))
 
 
 def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
@@ -44,39 +51,41 @@ def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
     """
     nodes = uses.graph.nodes
     fed, partial = set(strictness.fed_calls(nodes)), set(_partial_calls(strictness, uses))
+    entered: dict[tuple[str, tuple[int, ...]], Entered] = {}
     for number in sorted(fed | partial):
-        node = nodes[number]
+        node, results = nodes[number], uses.results(number)
         callee = strictness.functions[node.attrs.text("callee")]
         if len(callee.phases) > 1 or callee.group or node.attrs.get("checkpoint", False) or number in uses.linked:
             continue
-        call = _late_call(strictness, uses, number, callee) if number in fed else None
-        if call is None and number in partial:
-            results = uses.results(number)
-            if results and _saves(strictness, callee, results):
-                call = LateCall(strictness, uses, number, callee, set(), results)
+        if not results:
+            continue
+        key = callee.name, results
+        if key not in entered:
+            entered[key] = Entered(strictness, callee, results)
+        call = _late_call(strictness, uses, number, entered[key]) if number in fed else None
+        if call is None and number in partial and _saves(strictness, callee, results):
+            call = LateCall(uses, number, entered[key], frozenset())
         if call is not None:
             yield call
 
 
-def _late_call(strictness: Strictness, uses: Uses, number: int, callee: FunctionGraph) -> LateCall | None:
-    node, results = uses.graph.nodes[number], uses.results(number)
-    if not results:
-        return None
+def _late_call(strictness: Strictness, uses: Uses, number: int, entered: Entered) -> LateCall | None:
+    node, callee = uses.graph.nodes[number], entered.graph
     late = [
         position
         for position, operand in enumerate(node.inputs)
         if isinstance(operand, Port)
         and uses.graph.type_of(operand) == callee.nodes[callee.params[position]].types[0]
-        and not strictness.is_needed(node, results, position)
+        and not strictness.is_needed(node, entered.results, position)
     ]
-    cone = Cone(strictness, uses, number, late).nodes if late else set()
+    cone = frozenset(Cone(strictness, uses, number, late, entered.places_for).nodes if late else ())
     while any(strictness.is_unbounded(uses.graph.nodes[at]) for at in cone):
-        call = LateCall(strictness, uses, number, callee, cone, results)
+        call = LateCall(uses, number, entered, cone)
         # What the callee would compute first of all may as well be computed before the call.
         early = {at for unit, places in zip(call.units, call.places, strict=True) if places == [0] for at in unit}
         if not early:
             return call
-        cone = cone - early
+        cone -= early
     return None
 
 
@@ -97,26 +106,68 @@ def _saves(strictness: Strictness, callee: FunctionGraph, results: Sequence[int]
     return any(strictness.is_unbounded(callee.nodes[number]) for number in unused)
 
 
+class Entered:
+    """A function that calls enter, some of its results being used: where it uses its parameters."""
+
+    def __init__(self, strictness: Strictness, graph: FunctionGraph, results: tuple[int, ...]) -> None:
+        self.graph, self.results, self.uses = graph, results, Uses(graph)
+        self.live = needed_nodes(strictness, graph, results)
+        self.params = {
+            Port(number): index for index, number in enumerate(graph.params)
+        }  # and what Switches make of them
+        self.certain: list[set[int]] = [set() for _ in graph.params]  # regions that use each parameter
+        self.possible: list[set[int]] = [set() for _ in graph.params]  # regions with calls that may or may not need it
+        self._below: list[list[tuple[int, int]]] = [[] for _ in graph.regions]
+        for (_, parent), sides in self.uses.branches.items():
+            self._below[parent].append(sides)
+        for number in sorted(self.live):
+            node = graph.nodes[number]
+            if node.op == "switch" and isinstance(node.inputs[1], Port) and node.inputs[1] in self.params:
+                self.params |= dict.fromkeys((Port(number, 0), Port(number, 1)), self.params[node.inputs[1]])
+                continue
+            of_call = self.uses.results(number) if node.op == "call" else ()
+            for position, operand in enumerate(node.inputs):
+                if isinstance(operand, Port) and operand in self.params:
+                    is_certain = node.op != "call" or strictness.is_needed(node, of_call, position)
+                    users = self.certain if is_certain else self.possible
+                    users[self.params[operand]].add(self.uses.home(operand))
+        ends = [graph.results[index] for index in results]
+        for port in (*ends, *(region.pred for region in graph.regions if region.pred)):
+            if port in self.params:
+                self.certain[self.params[port]].add(self.uses.home(port))
+
+    def _lowest(self, certain: Collection[int], possible: Collection[int]) -> list[int]:
+        """Where to compute a value that these regions use: as far down as it is never computed twice."""
+        count = len(self.graph.regions)
+        is_certain = [region in certain for region in range(count)]
+        places: list[list[int]] = [[] for _ in range(count)]
+        for region in reversed(range(count)):  # inner regions have higher numbers
+            is_certain[region] |= any(is_certain[yes] and is_certain[no] for yes, no in self._below[region])
+            using = [pair for pair in self._below[region] if places[pair[0]] or places[pair[1]]]
+            if is_certain[region] or region in possible or len(using) > 1:
+                places[region] = [region]
+            elif using:
+                places[region] = [*places[using[0][0]], *places[using[0][1]]]
+        return places[0]
+
+    def places_for(self, arguments: Collection[int], others: Collection[int]) -> list[int]:
+        """The same, for a value that is some of the arguments, and is used in other regions besides."""
+        certain = set(others).union(*(self.certain[index] for index in arguments))
+        return self._lowest(certain, set[int]().union(*(self.possible[index] for index in arguments)))
+
+
 class LateCall:
     """A call, what computes its late arguments, and where in the callee that would stand.
 
     A unit is a node of the cone, or all that a branch is made of.
     """
 
-    def __init__(
-        self,
-        strictness: Strictness,
-        uses: Uses,
-        number: int,
-        callee: FunctionGraph,
-        cone: set[int],
-        results: Sequence[int],
-    ) -> None:
-        self.uses, self.host, self.number, self.callee = uses, uses.graph, number, callee
+    def __init__(self, uses: Uses, number: int, entered: Entered, cone: frozenset[int]) -> None:
+        self.uses, self.host, self.number, self.entered = uses, uses.graph, number, entered
+        self.callee, self.results = entered.graph, entered.results
         self.node = self.host.nodes[number]
         self.region = self.node.region
-        self.cone = frozenset(cone)
-        self.results = tuple(results)  # the indices of those that anything uses
+        self.cone = cone
         self.roots = {
             index: operand
             for index, operand in enumerate(self.node.inputs)
@@ -126,10 +177,9 @@ class LateCall:
         self.units = self._order()
         taken = (port for unit in self.units for number in unit for port in self._taken(number))
         self.free = list(dict.fromkeys(taken))  # the free variables of the cone
-        self.inside = Uses(callee)
-        self.live = needed_nodes(strictness, callee, self.results)  # nodes of the callee
-        self.values = self._values()  # ports of the callee that have the value of a late argument -> its index
-        self.places = self._places(strictness)  # of each unit, regions of the callee, of which at most one runs
+        # Ports of the callee that have the value of a late argument -> its index.
+        self.values = {port: index for port, index in entered.params.items() if index in self.roots}
+        self.places = self._places()  # of each unit, regions of the callee, of which at most one runs
 
     # -- in the caller -----------------------------------------------------------------------------------------
 
@@ -157,6 +207,20 @@ class LateCall:
         """What a node takes from outside."""
         ports = ports_of((*self.host.nodes[number].inputs, *self.uses.preds(number, self.region)))
         return [port for port in ports if port.node not in self.cone and port not in self.uses.pivots]
+
+    def _places(self) -> list[list[int]]:
+        arguments = grouped((port.node, index) for index, port in self.roots.items())
+        users: dict[int, set[int]] = {}  # node of the cone -> where those stand that use it
+        places: list[list[int]] = []
+        for unit in reversed(self.units):
+            of = [index for number in unit for index in arguments.get(number, ())]
+            places.append(self.entered.places_for(of, set[int]().union(*(users.get(number, ()) for number in unit))))
+            for number in unit:
+                node = self.host.nodes[number]
+                preds = self.uses.preds(number, self.region)
+                for port in ports_of((*node.inputs, *node.controls, *preds)):
+                    users.setdefault(port.node, set()).update(places[-1])
+        return places[::-1]
 
     def key(self) -> Hashable:
         """Equal for calls of the same function whose cones compute the same from their free variables."""
@@ -190,62 +254,3 @@ class LateCall:
         roots = tuple((index, name(port)) for index, port in self.roots.items())
         types = tuple(self.host.type_of(port) for port in self.free)
         return self.callee.name, self.results, roots, types, tuple(listed)
-
-    # -- in the callee -----------------------------------------------------------------------------------------
-
-    def _values(self) -> dict[Port, int]:
-        values = {Port(self.callee.params[index]): index for index in self.arguments}
-        for number in sorted(self.live):
-            node = self.callee.nodes[number]
-            if node.op == "switch" and isinstance(node.inputs[1], Port) and node.inputs[1] in values:
-                values |= dict.fromkeys((Port(number, 0), Port(number, 1)), values[node.inputs[1]])
-        return values
-
-    def _places(self, strictness: Strictness) -> list[list[int]]:
-        certain: dict[int, set[int]] = {}  # node of the cone -> regions of the callee that use it
-        possible: dict[int, set[int]] = {}  # the same, where a call may or may not need it
-
-        def use(port: Port, is_certain: bool) -> None:
-            users = certain if is_certain else possible
-            users.setdefault(self.roots[self.values[port]].node, set()).add(self.inside.home(port))
-
-        for number in self.live:
-            node = self.callee.nodes[number]
-            if node.op == "switch" and node.inputs[1] in self.values:
-                continue
-            for position, operand in enumerate(node.inputs):
-                if isinstance(operand, Port) and operand in self.values:
-                    results = self.inside.results(number) if node.op == "call" else ()
-                    use(operand, node.op != "call" or strictness.is_needed(node, results, position))
-        ends = [self.callee.results[index] for index in self.results]
-        for port in (*ends, *(region.pred for region in self.callee.regions if region.pred)):
-            if port in self.values:
-                use(port, True)
-        places: list[list[int]] = []
-        for unit in reversed(self.units):
-            surely = set[int]().union(*(certain.get(number, ()) for number in unit))
-            perhaps = set[int]().union(*(possible.get(number, ()) for number in unit))
-            places.append(self._lowest(surely, perhaps))
-            for number in unit:
-                node = self.host.nodes[number]
-                preds = self.uses.preds(number, self.region)
-                for port in ports_of((*node.inputs, *node.controls, *preds)):
-                    certain.setdefault(port.node, set()).update(places[-1])
-        return places[::-1]
-
-    def _lowest(self, certain: set[int], possible: set[int]) -> list[int]:
-        """Where to compute a value that these regions use: as far down as it is never computed twice."""
-        count = len(self.callee.regions)
-        below: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-        for (_, parent), sides in self.inside.branches.items():
-            below[parent].append(sides)
-        is_certain = [region in certain for region in range(count)]
-        places: list[list[int]] = [[] for _ in range(count)]
-        for region in reversed(range(count)):  # inner regions have higher numbers
-            is_certain[region] |= any(is_certain[yes] and is_certain[no] for yes, no in below[region])
-            using = [pair for pair in below[region] if places[pair[0]] or places[pair[1]]]
-            if is_certain[region] or region in possible or len(using) > 1:
-                places[region] = [region]
-            elif using:
-                places[region] = [*places[using[0][0]], *places[using[0][1]]]
-        return places[0]

@@ -56,9 +56,12 @@ class Strictness:
         self.needs = {
             name: [(1 << len(graph.params)) - 1] * len(graph.results) for name, graph in self.functions.items()
         }
-        if any(self.fed_calls(graph.nodes) for graph in self.functions.values()):
-            names = [name for group in order for name in group if self.functions[name].kind == "function"]
-            fixpoint(names, self._update, lambda name: [n for n in callers[name] if n in self.needs])
+        fed = (graph.nodes[at] for graph in self.functions.values() for at in self.fed_calls(graph.nodes))
+        asked = reachable(
+            dict.fromkeys(node.attrs.text("callee") for node in fed), lambda name: entered_by(self.functions[name])
+        )
+        names = [name for group in order for name in group if name in asked]
+        fixpoint(names, self._update, lambda name: [n for n in callers[name] if n in asked])
 
     def _is_impure(self, name: str) -> bool:
         return any(acts(node.op) or is_stateful(node.op) for node in self.functions[name].nodes)

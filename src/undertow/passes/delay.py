@@ -61,7 +61,7 @@ from undertow.ir.implied import param_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.walk import entered_by, origin, ports_of, reachable
 from undertow.ops.cones import Uses
-from undertow.ops.late import LateCall, late_calls
+from undertow.ops.late import LateCall, late_calls, may_have_late_calls
 from undertow.ops.strictness import Strictness
 
 _GENERATIONS = 3  # of copies that hand on no less than they were given; then it would go on for ever
@@ -120,7 +120,7 @@ class _Pass:
     def _delay(self, name: str) -> None:
         """Replace calls in a graph by calls of copies."""
         graph = self.graphs[name]
-        if not self.strictness.unbounded:
+        if not may_have_late_calls(self.strictness, graph):
             return
         uses = Uses(graph)
         for call in late_calls(self.strictness, uses):
@@ -192,7 +192,7 @@ class _Body:
             param = self.draft.add(param_node(0, len(params), node.short_name, type_, node.span))
             self.values[port] = {0: Port(param)}
             params.append(param)
-        for number in sorted(call.live):
+        for number in sorted(call.entered.live):
             node = callee.nodes[number]
             if node.op in ("start", "param") or (node.op == "switch" and node.inputs[1] in call.values):
                 continue
@@ -209,7 +209,7 @@ class _Body:
 
     def _open(self, region: int) -> None:
         """Make a region in the draft; its predicate may be a late argument."""
-        for at in reversed(self.call.inside.path(region, 0)):
+        for at in reversed(self.call.entered.uses.path(region, 0)):
             pred = self.callee.regions[at].pred
             if pred is not None and pred in self.call.values and pred not in self.copy.ports:
                 self._bring(pred)
@@ -217,9 +217,9 @@ class _Body:
 
     def _bring(self, port: Port) -> None:
         """The value of a late argument where the callee uses it; what computes it is written on first use."""
-        region = self.call.inside.home(port)
+        region = self.call.entered.uses.home(port)
         self._open(region)
-        around = {0, *self.call.inside.path(region, 0)}
+        around = {0, *self.call.entered.uses.path(region, 0)}
         for unit, places in enumerate(self.call.places):
             for place in places:
                 if place in around and (unit, place) not in self.made:
