@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs import manual
+from docs import commands, manual
 from tests.fuzz.kinds import KINDS
 from tests.support.blocks import OUTPUT, Block, blocks_of, source_of
 
@@ -143,6 +143,7 @@ def test_index_links_to_every_page() -> None:
         ("docs/reference/api.md", manual.manual),
         ("docs/reference/compat_v1.md", manual.compat_manual),
         ("docs/reference/ops.md", ops_manual.manual),
+        ("docs/reference/command_line.md", commands.page),
         ("src/undertow/frontend/functions/plain.pyi", manual.plain_stub),
         ("src/undertow/__init__.pyi", manual.public_stub),
         ("src/undertow/_options.pyi", manual.options_stub),

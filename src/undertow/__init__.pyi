@@ -28,6 +28,8 @@ from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.check_grads import check_grads as check_grads
+from undertow.api.grad import hessian as hessian
+from undertow.api.grad import jacobian as jacobian
 from undertow.api.load import load as load
 from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
@@ -145,12 +147,14 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "hessian",
     "hvp",
     "i32",
     "i64",
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
     "jvp",
     "length",
     "less",

@@ -24,7 +24,7 @@ def exponential(scale: Any = 1.0, size: Any = None, dtype: Any = ...) -> Array:
     """Exponentially distributed numbers with mean `scale`."""
 
 def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = ...) -> Array:
-    """Gamma-distributed numbers with mean `shape * scale`. A `shape` that is not positive gives nan, and 0 gives 0."""
+    """Gamma-distributed numbers with mean `shape * scale`; a `shape` of 0 gives 0."""
 
 def integers(low: Any, high: Any = None, size: Any = None, dtype: Any = ..., endpoint: builtins.bool = False) -> Array:
     """Integers from `low` to below `high`, or up to it if `endpoint`; `integers(n)` are from 0 to below n."""

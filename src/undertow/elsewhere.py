@@ -20,7 +20,6 @@ _NUMPY = "the functions of NumPy are in ut itself (ut.sum, ut.exp), and np.sum(x
 _ARRAY = "arguments and results are NumPy arrays: np.array([1.0, 2.0]); inside a captured function, ut.asarray([x, y])"
 _CONTAINERS = "containers are arguments and results as they are; use a comprehension, such as [f(x) for x in xs]"
 _GRADIENTS = "gradients are functions of functions: ut.grad(f)(x), ut.value_and_grad(f)(x), ut.vjp(f, x)"
-_JACOBIAN = "take it row by row, with ut.vjp or ut.jvp; ut.hvp gives products with the Hessian"
 _RANDOM = "random numbers are in ut.random; `with ut.options(seed=0)` makes them repeatable"
 _NEURAL = "there are no layers: write ut.matmul(x, w) + b, ut.relu(x), ut.softmax(x); models of trees are in ut.models"
 _DTYPES = "the dtypes are ut.bool, ut.i32, ut.i64, ut.f32 and ut.f64"
@@ -38,7 +37,8 @@ FRAMEWORKS: Mapping[str, str] = {
     **dict.fromkeys(("tensor", "Tensor", "array", "constant", "convert_to_tensor", "from_numpy", "ndarray"), _ARRAY),
     **dict.fromkeys(("tree", "tree_map", "tree_util", "tree_leaves", "tree_flatten", "nest", "pytree"), _CONTAINERS),
     **dict.fromkeys(("autograd", "gradients", "gradient", "GradientTape", "backward", "linearize"), _GRADIENTS),
-    **dict.fromkeys(("jacobian", "jacfwd", "jacrev", "hessian"), _JACOBIAN),
+    "jacrev": "write ut.jacobian(f)",
+    "jacfwd": 'write ut.jacobian(f, mode="fwd")',
     **dict.fromkeys(("rand", "randn", "randint", "manual_seed", "seed", "set_seed", "PRNGKey", "key", "rng"), _RANDOM),
     **dict.fromkeys(("nn", "layers", "keras", "Module", "Linear", "Sequential"), _NEURAL),
     **dict.fromkeys(("cuda", "device_put", "devices", "cpu", "gpu", "to"), _DEVICE),
@@ -102,8 +102,9 @@ def unknown_name(owner: str, name: str, known: Iterable[str], elsewhere: Mapping
 
     if name in elsewhere:
         hint = elsewhere[name]
-    elif close := difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1):
-        hint = f"did you mean `{owner}.{close[0]}`?"
+    elif close := difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3):
+        swapped = [k for k in close if sorted(k) == sorted(name)]  # two letters in the wrong order
+        hint = f"did you mean `{owner}.{[*swapped, *close][0]}`?"
     else:
         hint = f"dir({owner}) lists what it has"
     return UnknownName(f"`{owner}` has no `{name}`", hint=hint)

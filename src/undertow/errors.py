@@ -270,6 +270,7 @@ class Fault(_OfKind, RunError):
         *, kind: type[Exception] | None = None,
     ) -> None:  # fmt: skip
         RunError.__init__(self, what, span, hint, calls)
+        self.raised: tuple[str, tuple[Any, ...]] | None = None  # if it stands for an exception of the user's own
 
 
 class Raised(Fault):

@@ -11,6 +11,8 @@ from undertow.api.function import Function as Function
 from undertow.api.function import function as function
 from undertow.api.grad import checkpoint as checkpoint
 from undertow.api.grad import grad as grad
+from undertow.api.grad import hessian as hessian
+from undertow.api.grad import jacobian as jacobian
 from undertow.api.grad import value_and_grad as value_and_grad
 from undertow.api.grad import vjp as vjp
 from undertow.api.jvp import hvp as hvp

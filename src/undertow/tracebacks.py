@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from undertow.errors import PACKAGE, InternalError, Span, UndertowError
+from undertow.errors import PACKAGE, Fault, InternalError, Span, UndertowError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -162,6 +162,8 @@ def _is_our_mistake(error: BaseException) -> bool:
     if isinstance(error, InternalError):
         return True
     if isinstance(error, (UndertowError, KeyboardInterrupt, OSError)):
+        return False
+    if isinstance(error.__cause__, Fault):  # the user's own, raised by a graph
         return False
     return _has_ours(error) and not user_frames(error.__traceback__) and not _is_refused_call(error)
 

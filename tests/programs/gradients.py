@@ -139,6 +139,29 @@ def confused(x: ut.f64) -> ut.f64:
     return ut.grad(lambda x: x * ut.grad(lambda y: x + y)(1.0))(x)
 
 
+@ut.function
+def spread(x: ut.f64[None], n: ut.i64) -> ut.f64[None]:
+    """Each element to the power n + 1, plus the first one."""
+    return x if n <= 0 else x * spread(x, n - 1) + x[0]
+
+
+@ut.function
+def both_jacobians(x: ut.f64[None], n: ut.i64):
+    """A map of gradients, and a map of tangents."""
+    return ut.jacobian(spread)(x, n), ut.jacobian(spread, mode="fwd")(x, n)
+
+
+@ut.function
+def curvatures(x: ut.f64[None], n: ut.i64):
+    return ut.hessian(lambda x: ut.sum(spread(x, n)))(x)
+
+
+@ut.function
+def nested_jacobian(p, n: ut.i64):
+    """Containers of results, of containers of arguments, among them an integer."""
+    return ut.jacobian(lambda p: {"y": p["w"] * p["k"], "z": power(p["b"], n)})(p)
+
+
 def _product(w: np.ndarray) -> tuple[float, np.ndarray]:
     return np.prod(w), np.array([np.prod(np.delete(w, k)) for k in range(len(w))])
 
@@ -191,5 +214,28 @@ PROGRAMS = [
     program(kept_less, (1.5, 3), tags="gradient recursive closure", stated=[4 * 1.5**3]),
     program(constant_part, (1.5, 3), tags="gradient recursive closure", stated=[1.5**3]),
     program(curvature, (1.5, 4), tags="gradient recursive", stated=[12 * 1.5**2]),
+    program(
+        both_jacobians, (np.array([1.5, 2.0]), 1), (np.zeros(0), 0), (np.array([0.5]), 0),
+        tags="gradient map recursive",
+        stated=[
+            (np.array([[4.0, 0.0], [1.0, 4.0]]),) * 2,
+            (np.zeros((0, 0)),) * 2,
+            (np.array([[1.0]]),) * 2,
+        ],
+    ),
+    program(
+        curvatures, (np.array([1.5, 2.0]), 1),
+        tags="gradient map recursive", stated=[np.diag([2.0, 2.0])],
+    ),
+    program(
+        nested_jacobian, ({"w": np.array([1.5, 2.0]), "k": 3, "b": 1.5}, 3),
+        tags="gradient map containers closure",
+        stated=[
+            {
+                "y": {"w": np.diag([3.0, 3.0]), "k": None, "b": np.zeros(2)},
+                "z": {"w": np.zeros(2), "k": None, "b": 3 * 1.5**2},
+            }
+        ],
+    ),
     program(confused, (3.0,), tags="gradient closure", stated=[1.0]),
 ]  # fmt: skip

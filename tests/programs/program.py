@@ -36,6 +36,9 @@ TAGS = frozenset(
 )  # fmt: skip
 
 
+_FAULTS = (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError, NameError)
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A function, arguments for it, and what is to be known about it.
@@ -77,7 +80,7 @@ class Program:
                 value = called(
                     *(x.copy() if isinstance(x, np.ndarray) else x for x in self.cases[case])
                 )  # it may change them
-            except (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError) as fault:
+            except _FAULTS as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)
 

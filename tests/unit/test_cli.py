@@ -72,6 +72,13 @@ class Box:
     @ut.function
     def double(n: ut.i64) -> ut.i64:
         return 2 * n
+
+    @ut.function
+    def add(self, n: ut.i64) -> ut.i64:
+        return n + 1
+
+
+box = Box()
 """
 
 
@@ -121,6 +128,7 @@ def undertow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
         (("my_programs.py:untyped", "true"), "True"),
         (("my_programs.py:untyped", "[[1, 2], [3, 4]]"), "[[1, 2], [3, 4]]"),
         (("my_programs.py:Box.double", "21"), "42"),
+        (("my_programs.py:box.add", "21"), "22"),
         (("my_programs.py:fib", "10", "--engine", "reference", "--scheduler", "random", "--schedule-seed", "3"), "89"),
         (("my_programs.py:fib", "--max-depth=20", "10", "--frames=1000", "--memory", "64M", "--timeout", "60"), "89"),
     ],
@@ -192,6 +200,7 @@ def test_run_fails(undertow: Callable[..., Done], arguments: tuple[str, ...], me
         (("nothing:fib", "1"), "module nothing not found"),
         (("my_programs.py:fob", "1"), "it has draw, fails, fib, pair, refused, total, untyped"),
         (("my_programs.py:plain", "1"), "not decorated with @ut.function"),
+        (("my_programs.py:Box.add", "1"), "Box.add is a method; name that of an object: my_programs.py:x.add"),
         (("my_programs.py:fib", "ten"), "neither a Python literal nor JSON"),
         (("my_programs.py:fib", "10", "--shceduler", "lifo"), "unknown option --shceduler"),
         (

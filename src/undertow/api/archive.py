@@ -73,7 +73,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     folder, name = os.path.split(target)
     draft = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
     # os.open, not tempfile: the file gets the usual permissions of the user's new files.
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as fault:
+        raise type(fault)(fault.errno, fault.strerror, os.fspath(path)) from None  # not the name of the draft
     try:
         with open(handle, "wb") as file:
             yield file

@@ -1,4 +1,4 @@
-"""Derivatives of functions, backwards: `grad`, `value_and_grad`, `vjp`, and `checkpoint`. Signatures follow JAX.
+"""Derivatives of functions: `grad`, `value_and_grad`, `jacobian`, `hessian`, `vjp`, and `checkpoint`, as in JAX.
 
 The results are functions again: they can be called, mapped, shown as graphs and differentiated.
 """
@@ -22,6 +22,7 @@ from undertow.frontend.trace.derivative import (
     flatten_targets,
     write_differentiable,
 )
+from undertow.frontend.trace.jacobian import Jacobian
 from undertow.frontend.trace.pullback import Pullback
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import is_weak
@@ -101,9 +102,10 @@ def grad(
     np.float64(12.0)
 
     `argnums` is a number, or a tuple of them: then the gradients come in a tuple. An argument may be a container;
-    its gradient is one like it. With `has_aux` the function returns a pair, the float and anything else, and the
-    result is a pair too. `variables` are ut.Variables, or arrays that the function uses, in a container: the gradients
-    with respect to them come in one like it (and after those of arguments, where `argnums` names some).
+    its gradient is one like it, with None for numbers that are no floats. With `has_aux` the function returns a pair,
+    the float and anything else, and the result is a pair too. `variables` are ut.Variables, or arrays that the function
+    uses, in a container: the gradients with respect to them come in one like it (and after those of arguments, where
+    `argnums` names some).
 
     With `sparse_rows` the gradient of an array that is only looked up by rows, as in `table[i]` or `ut.take(table, i)`,
     is `ut.IndexedRows`: a row for each look-up, and nothing of the size of the table. Optimizers take that.
@@ -130,6 +132,58 @@ def value_and_grad(
     (np.float64(9.0), np.float64(6.0))
     """
     return _derived(function, argnums, has_aux, variables, True, sparse_rows, "ut.value_and_grad")
+
+
+@boundary
+def jacobian(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+    variables: Any = None,
+    mode: str = "rev",
+) -> Function:
+    """The derivatives of every element of a function's results by every element of its first argument, or `argnums`.
+
+    >>> import numpy as np
+    >>> jacobian(lambda x: np.array([x[0] * x[1], x[1]]))(np.array([2.0, 3.0]))
+    array([[3., 2.],
+           [0., 1.]])
+
+    Its shape is that of the result, then that of the argument. If they are containers, it is a container like the
+    result, of containers like the argument. The other options are those of `grad`. One run computes all derivatives,
+    as a map: with mode="rev" over the elements of the results, with "fwd" over those of the arguments. Choose "fwd" if
+    the results have at least as many elements as the arguments.
+    """
+    numbers = _argnums(argnums, variables, "ut.jacobian")
+    if mode not in ("fwd", "rev"):
+        raise CaptureError(f"mode must be 'fwd' or 'rev', not {brief(mode)}", hint='write ut.jacobian(f, mode="fwd")')
+    skipped = len(definition_of(function, "ut.jacobian")[1])
+
+    def make(definition: Definition) -> Definition:
+        return Jacobian(mode, definition, numbers, bool(has_aux), variables, False, False, skipped)
+
+    targets, structure = flatten_targets(variables)
+    held = None if variables is None else (structure, tuple(map(id, targets)))
+    key = ("jacobian", mode, numbers, bool(has_aux), held, skipped)
+    origin = jacobian, (function, argnums, has_aux, variables, mode)
+    return _cached(function, key, make, "ut.jacobian", origin)
+
+
+@boundary
+def hessian(
+    function: Callable[..., Any], argnums: int | Sequence[int] | None = None, has_aux: bool = False
+) -> Function:
+    """The second derivatives of a function by its first argument, or `argnums`: forward mode over reverse mode.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] * x[0] * x[1])(np.array([2.0, 3.0]))
+    array([[6., 4.],
+           [4., 0.]])
+
+    Its shape is that of the result, then twice that of the argument; containers nest in the same order. `ut.hvp` gives
+    products with it, without making it.
+    """
+    return jacobian(jacobian(function, argnums, has_aux), argnums, has_aux, mode="fwd")
 
 
 @boundary

@@ -26,6 +26,7 @@ from undertow.frontend.values.traced import capturing, context
 from undertow.ir import budget, text
 from undertow.ir.graph import Library, StaticGraph
 from undertow.ops.debug import printing
+from undertow.ops.own_errors import own_error
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
 from undertow.types import Type
@@ -146,8 +147,11 @@ class Program:
                 values, stats = self._run_plan(plan, inputs, chosen, limits, None)
                 return tree.unflatten(captured.result, values[: captured.result_count]), stats
             return self._run_on_variables(plan, inputs, chosen, limits)
-        except RunError:  # some are OSErrors too
-            raise
+        except RunError as fault:  # some are OSErrors too
+            own = own_error(fault)
+            if own is None:
+                raise
+            raise own from fault
         except OSError as fault:
             check_written(fault, chosen)
             raise

@@ -21,7 +21,7 @@ from undertow.api import archive
 from undertow.api.function import Function
 from undertow.api.manifest import Encoder, Json
 from undertow.api.program import Program
-from undertow.errors import GraphError, SaveError
+from undertow.errors import GraphError, SaveError, with_article
 from undertow.frontend.trace.by_class import by_class, is_guarded_by_class, static_objects
 from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.loaded import LOST
@@ -52,8 +52,9 @@ def save(
     if not isinstance(function, Function):
         is_code = callable(function)
         raise SaveError(
-            f"ut.save takes a function, not a {type(function).__name__}",
-            hint="decorate it with @ut.function"
+            "ut.save takes an @ut.function, not "
+            + ("plain Python" if is_code else with_article(type(function).__name__)),
+            hint="decorate it with @ut.function, and call it once"
             if is_code
             else "write ut.save(f, path); arrays are saved with np.savez(path, **params)",
         )

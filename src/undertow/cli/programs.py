@@ -164,6 +164,13 @@ def _find(target: str) -> ut.Function:
         raise _usage(f"there is no {name} in {place}; {hint}", "FILE:FUNCTION") from None
     if not isinstance(function, ut.Function):
         raise _usage(f"{name} in {place} is not decorated with @ut.function", "FILE:FUNCTION")
+    *outer, short = name.split(".")
+    owner: Any = functools.reduce(getattr, outer, module)
+    if isinstance(owner, type) and isinstance(inspect.getattr_static(owner, short), ut.Function):
+        raise _usage(
+            f"{name} is a method; name that of an object: {place}:x.{short}, where x = {owner.__name__}(...)",
+            "FILE:FUNCTION",
+        )
     return function
 
 

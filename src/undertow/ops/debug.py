@@ -102,8 +102,17 @@ ERRORS: dict[str, type[Exception]] = {name: kind for name, kind in vars(builtins
 
 def _raise(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     if not np.all(values[0]):
-        raise Raised(fill_in(attrs.text("template"), values[1:]), kind=ERRORS[attrs.text("error")])
+        base, _, own = attrs.text("error").partition(" ")
+        fault = Raised(fill_in(attrs.text("template"), values[1:]), kind=ERRORS[base])
+        if own:
+            fault.raised = own, tuple(np.array(value)[()] for value in values[1:])
+        raise fault
     return (np.True_,)
+
+
+def _is_error(value: object) -> bool:
+    """Is it the name of an exception of Python's, followed by one of the user's own that is of this class?"""
+    return isinstance(value, str) and value.partition(" ")[0] in ERRORS
 
 
 ROWS: tuple[Op, ...] = (
@@ -118,8 +127,9 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "raise", None, _assert_rule, _raise,
-        "the exception `error` of Python's, with the message `template`, unless the whole first operand is true; "
+        "the exception `error` of Python's (after it, the name of the user's own one), with the message `template`, "
+        "unless the whole first operand is true; "
         "operands: False, values", NONE,
-        faults=True, effect=True, attrs={**TEMPLATE, "error": lambda value: value in ERRORS},
+        faults=True, effect=True, attrs={**TEMPLATE, "error": _is_error},
     ),
 )  # fmt: skip

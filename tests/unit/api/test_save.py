@@ -1137,3 +1137,14 @@ def test_texts_are_refused(tmp_path: Any) -> None:
     assert told(0.5) == "0.50"
     with pytest.raises(ut.SaveError, match="a text of traced values"):
         ut.save(told, tmp_path / "told.ut")
+
+
+def test_a_missing_folder_is_told_by_the_path_that_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "f.ut"
+    function = ut.function(lambda x: x)
+    function(1.0)
+    with pytest.raises(FileNotFoundError) as stop:
+        ut.save(function, path)
+    assert stop.value.filename == str(path)
+    with pytest.raises(ut.SaveError, match="not plain Python"):
+        ut.save(lambda x: x, path)  # type: ignore[arg-type]

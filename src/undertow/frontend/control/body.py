@@ -254,17 +254,24 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
 
 def common_length(what: str, types: Sequence[Type], span: Span | None = None) -> Any:
     """The number of elements along the leading axis of all; None if it is known only at run time."""
-    hint = "ut.shared(x) passes all of x to every call; map over something else"
+    hint = "ut.shared(x) passes all of x to every call"
     if not types:
         raise TypeMismatch(
-            f"{what} needs at least one array that is not shared", span, hint="pass an array to map over"
+            f"{what} needs at least one array that is not shared",
+            span,
+            hint="pass an array or a list to map over: list(d.values())",
         )
     length: Any = None
     for type in types:
         if type.rank == 0:
-            raise TypeMismatch(f"{what} runs over arrays, not over {said(type)}", span, hint)
+            more = "; of a dict of lists make arrays: {k: np.array(v) for k, v in d.items()}"
+            raise TypeMismatch(f"{what} runs over arrays, not over {said(type)}", span, hint + more)
         if isinstance(type.shape[0], int):
             if length is not None and length != type.shape[0]:
-                raise TypeMismatch(f"{what} over arrays of different lengths: {length} and {type.shape[0]}", span, hint)
+                raise TypeMismatch(
+                    f"{what} over arrays of different lengths: {length} and {type.shape[0]}",
+                    span,
+                    f"make them equally long; {hint}",
+                )
             length = type.shape[0]
     return length

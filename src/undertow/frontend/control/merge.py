@@ -11,8 +11,9 @@ from typing import Any
 
 from undertow.errors import InternalError, Span, TypeMismatch
 from undertow.frontend.control.body import widen_loop_variable
-from undertow.frontend.syntax.source import Undefined
+from undertow.frontend.syntax.source import Undefined, Unsure
 from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Context, Traced, is_traced, roots_of, stays_weak
@@ -41,6 +42,8 @@ def join_values(name: str, a: Any, b: Any, regions: tuple[int, int], ctx: Contex
         return a
     for side in (a, b):
         if isinstance(side, Undefined):
+            if isinstance(side, Unsure):
+                return Undefined(side.why, side.hint)
             if side.why:
                 return side
             return Undefined(
@@ -202,6 +205,9 @@ def _how_to_agree(a: Any, b: Any, pairs: list[tuple[Any, Any]], fits: list[Any])
             return "use the same type in both branches"
         if isinstance(a, (str, bytes)) or isinstance(b, (str, bytes)):
             return "strings cannot be selected at run time: use a number, or print in each branch"
+        kinds = {type(a), type(b)}
+        if len(kinds) == 1 and is_users_object(a):
+            return DATACLASS.format(type(a).__name__)
         return "both branches must give the same structure"
     x, y = next(pair for pair, fit in zip(pairs, fits, strict=True) if fit is MISFIT)
     types = leaf_type(x), leaf_type(y)

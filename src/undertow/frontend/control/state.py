@@ -127,7 +127,7 @@ def join_states(
             raise CaptureError(
                 f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
                 ctx.span,
-                hint="change it in the same way in both branches, or use an array and ut.where",
+                hint="change it in the same way in both branches, or let an array grow: items = np.append(items, x)",
             )
         called = f"an item of {name_of(container, before)}"
         items: dict[Any, Any] = {}

@@ -25,6 +25,7 @@ from undertow.frontend.control.state import State, join_effects, join_states, jo
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.loops import array_loop, for_loop, while_loop
+from undertow.frontend.interpret.matching import as_branches
 from undertow.frontend.interpret.outcomes import (
     RETURN,
     Cell,
@@ -108,6 +109,10 @@ class StatementInterpreter(Statements):
                 step = self.begin_for(statement, cell.next, env)
             elif isinstance(statement, Mark):
                 step = self.come_round(statement, cell, env)
+            elif isinstance(statement, ast.Match):
+                subject = yield self.expr(statement.subject, env)
+                cell = cells(as_branches(self, statement, subject, env), cell.next)
+                continue
             elif isinstance(statement, ast.With):
                 step = self.with_block(statement, cell.next, env)
             elif isinstance(statement, ast.Return):

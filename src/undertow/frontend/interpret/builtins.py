@@ -297,9 +297,9 @@ def method_of_text(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 
 
 def refuse_text(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Refuse to hand a traced text to code that is not ours, except to put it into a container."""
+    """Refuse to hand a traced text to code that is not ours, except to put it into a container or an exception."""
     is_ours = str(getattr(function, "__module__", None)).startswith("undertow.")
-    if is_ours or isinstance(getattr(function, "__self__", None), (list, dict, set)):
+    if is_ours or isinstance(getattr(function, "__self__", None), (list, dict, set, BaseException)):
         return
     for value in (*args, *kwargs.values()):
         if isinstance(value, TracedText):

@@ -25,7 +25,7 @@ from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
 from undertow.frontend.interpret.instead import instead_of_math
-from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_traced
+from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.purity import (
     calls_back,
@@ -55,6 +55,7 @@ from undertow.frontend.values.assignment import shaped_view
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
+from undertow.types import DType
 
 # These inspect the calling frame, which is ours.
 _FRAME_FUNCTIONS = (locals, globals, eval, exec)
@@ -202,7 +203,9 @@ class Interpreter(Containers):
             kind = f"traced {function.type}" if isinstance(function, Traced) else type(function).__name__
             raise CaptureError(
                 f"{with_article(kind)} is not a function and cannot be called",
-                hint="check the name before the parentheses",
+                hint=f"write ut.astype(x, ut.{function}), or float(x), int(x)"
+                if isinstance(function, DType)
+                else "check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
 
@@ -331,6 +334,9 @@ class Interpreter(Containers):
         except (AttributeError, ValueError) as fault:
             refuse_traced(function, args, kwargs, fault)
             raise fault
+        except CaptureError as fault:
+            refuse_comparing(function, fault)
+            raise
         except StopIteration:
             # It must not end the generator that we are in.
             raise CaptureError(
@@ -490,17 +496,22 @@ def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     return copy
 
 
+def _decorating(name: str) -> str:
+    short = name.rpartition(".")[2]
+    return f"write it above `{name}`, or `{short} = ut.function({short})`, and annotate the result"
+
+
 def _too_deep(open_: Sequence[Closure]) -> CaptureError:
     """Plain Python that goes on and on. Who is blamed is a `def`: lambdas that call each other were made by one."""
     last, times = open_[-1], _INLINE_DEPTH
     name = last.name
-    hint = f"decorate `{name}`, and annotate its result"
+    hint = _decorating(name)
     if isinstance(last.node, ast.Lambda):
         hint = "write the lambda as a `def`, and decorate that"
         defined = Counter(closure.name for closure in open_ if not isinstance(closure.node, ast.Lambda))
         made_by, often = max(defined.items(), key=operator.itemgetter(1), default=(name, 0))
         if often > _SHOWN_DEPTH:
-            name, times, hint = made_by, often, f"decorate `{made_by}`, and annotate its result"
+            name, times, hint = made_by, often, _decorating(made_by)
     return CaptureError(
         f"`{name}` calls itself, directly or through others, more than {times} times",
         hint=f"a recursive function that works on traced values needs @ut.function: {hint}",

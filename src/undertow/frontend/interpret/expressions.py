@@ -37,7 +37,7 @@ from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
 from undertow.frontend.interpret.special import of_operator, special, truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
-from undertow.frontend.syntax.source import Env, NoSource, Undefined
+from undertow.frontend.syntax.source import Env, NoSource, Undefined, Unsure
 from undertow.frontend.values.leaves import ABSENT
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, read
@@ -118,7 +118,10 @@ class Expressions:
                 or "define or import it before the first call; functions may be defined in any order",
                 kind=NameError,
             )
-        if isinstance(value, Undefined):
+        if isinstance(value, Unsure):
+            self.at(node, env)
+            value = value.read()
+        elif isinstance(value, Undefined):
             raise value.error(self.span(node, env))
         # Here a generator object is a value, not work to be driven.
         return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.seen(value)

@@ -36,8 +36,10 @@ from undertow.frontend.interpret.outcomes import (
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.interpret.written import when
 from undertow.frontend.syntax.queries import is_plain
-from undertow.frontend.syntax.source import Env, Undefined, assigned_names
+from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
+from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
@@ -61,11 +63,18 @@ def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: En
         if done is not None:
             return done
         interp.restore(before, env)
-    # The test assigns or acts: rewritten as `while True: if not test: break`.
+    # The test assigns or acts: rewritten as `while True: if not test: break`, with a variable that says for `else` that
+    # this was how it ended.
+    ended = f"while {node.lineno}:{node.col_offset} ended"
     leave = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
-    endless = ast.While(ast.Constant(True), [leave, *node.body], node.orelse)
-    for made in (leave, leave.test, leave.body[0], endless.test):
-        ast.copy_location(made, node.test)
+    if node.orelse:
+        leave.body.insert(0, ast.Assign([ast.Name(ended, ast.Store())], ast.Constant(True)))
+        env.vars[ended] = False
+        after = Cell(when(lambda: force(env.vars[ended], interp.ctx), node.orelse, node), after)
+    endless = ast.While(ast.Constant(True), [leave, *node.body], [])
+    for made in (endless.test, *ast.walk(leave)):
+        if made is not node.test:
+            ast.copy_location(made, node.test)
     return (yield loop(ast.copy_location(endless, node)))
 
 
@@ -95,7 +104,7 @@ def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell 
     if isinstance(over.step, Traced):
         holds = functions.not_equal(over.step, 0)
         effect("raise", [holds], template="the step of a range must not be zero", error="ValueError")
-    index = _Index(start, target, over.step, lambda index: env.vars.update({target: index}))
+    index = _Index(start, target, over.step, target, lambda index: index, env)
     return (yield _statement_loop(interp, node, test, after, env, index))
 
 
@@ -104,7 +113,7 @@ def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | N
     hint = "write `for row in array:` and unpack `row` in the loop"
     target = _target(interp, node, env, "an array whose length is known only at run time", hint)
     length = over.shape[0]
-    index = _Index(np.int64(0), f"{target}.index", 1, lambda index: env.vars.update({target: over[index]}))
+    index = _Index(np.int64(0), f"{target}.index", 1, target, lambda index: over[index], env)
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], length), after, env, index)
 
 
@@ -121,7 +130,25 @@ class _Index:
     start: Any
     name: str
     step: Any
-    enter: Callable[[Traced], None]  # assigns the variable of the loop
+    target: str  # the variable of the loop
+    item: Callable[[Traced], Any]  # what it holds
+    env: Env
+
+    def enter(self, index: Traced) -> None:
+        self.env.vars[self.target] = self.item(index)
+
+
+def _last_item(index: _Index, last: Traced) -> Unsure:
+    """The variable of a `for` after the loop."""
+    name = index.target
+
+    def read() -> Any:
+        holds = functions.not_equal(last, index.start)
+        told = f"cannot access local variable '{name}' where it is not associated with a value"
+        effect("raise", [holds], template=told, error="UnboundLocalError")
+        return index.item(functions.subtract(last, index.step))
+
+    return Unsure(f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop", read=read)
 
 
 @dataclass(slots=True, eq=False)
@@ -193,16 +220,11 @@ def _statement_loop(
 ) -> Work:
     """The outcome of a loop and the place after it; None if its test acts on the world."""
     ctx = interp.ctx
-    if node.orelse:
-        raise CaptureError(
-            "`else` of a loop whose length is known only at run time cannot be captured",
-            interp.span(node, env),
-            hint="set a flag before `break`, and test it after the loop",
-        )
     interp.at(node, env)
     span = ctx.span
     head = ast.Expr(node.test) if isinstance(node, ast.While) else ast.Assign([node.target], node.iter)
-    assigned = assigned_names([*node.body, head])
+    assigned_in_body = assigned_names(node.body)
+    assigned = assigned_in_body | assigned_names([head])
     own = [] if index is None else [index.name]
     # The variable of a `for` is carried, too, if it has a value before: it keeps that if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
@@ -288,12 +310,19 @@ def _statement_loop(
             env.vars[name] = Undefined(
                 f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop as well"
             )
+    if index is not None and index.target not in (*carried.names, *fixed) and index.target not in assigned_in_body:
+        env.vars[index.target] = _last_item(index, results[0])
     carried.put(results[first:last], env)
     for name in carried.names:
         interp.owned.own_containers(env.vars[name])
     for array, result in zip(known.arrays, results[last:], strict=False):
         interp.changes.update(array, result, "an array", "x = x.copy()")
     flags = flags_of(results)
+    if BREAK in known.exits and node.orelse and not is_endless:
+        has_ended = functions.equal(flags[0], _GO_ON)
+        after = Cell(when(lambda: has_ended, node.orelse, node), after)
+    elif not is_endless:
+        after = cells(node.orelse, after)
     if RETURN not in known.exits:
         return None, after
     value = unflatten(flatten(known.value, is_traced)[1], flags[1:])
@@ -326,6 +355,8 @@ def _find_changed_names(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE
                 if isinstance(value, (list, tuple, dict))
+                else DATACLASS.format(type(now).__name__)
+                if is_users_object(now) and type(now) is type(value)
                 else f"give it a value of its final type before the loop, e.g. {name} = 0",
                 span,
                 TypeMismatch,

@@ -15,7 +15,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.values.traced import Traced, call_numpy
+from undertow.frontend.values.traced import Context, Traced, call_numpy
 
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _ITERATORS: tuple[type, ...] = (
@@ -87,3 +87,20 @@ def refuse_traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
             f"{name}() does not take {what}: Python raised {type(fault).__name__}",
             hint="write it with operators, or with functions of ut, or define it outside",
         ) from None
+
+
+# What to write instead of functions that compare, or take apart, numbers that are known only at run time; by module.
+_COMPARING = {
+    "_bisect": "count: ut.sum(ut.asarray(items) < x) is bisect_left, and with <= it is bisect_right",
+    "_heapq": "sort an array: ut.sort(ut.asarray(items))[:k] are the k smallest",
+    "heapq": "sort an array: ut.sort(ut.asarray(items))[:k] are the k smallest",
+    "builtins.bin": "take bits by arithmetic: (n >> k) & 1 is bit k",
+}
+
+
+def refuse_comparing(function: Any, fault: CaptureError) -> None:
+    """Raise a better error where a function of Python's asked for the value of a traced number."""
+    module, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    hint = _COMPARING.get(f"{module}.{name}", _COMPARING.get(str(module), ""))
+    if hint and fault.hint in (Context.hints["truth"], Context.hints["index"]):
+        raise CaptureError(f"{name}() needs numbers that are known only at run time", fault.span, hint) from None

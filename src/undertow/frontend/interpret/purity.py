@@ -59,6 +59,7 @@ _CLOCK = "take the time outside, and pass it as an argument"
 _FILES = "read it before the call, and pass its contents as an argument"
 _LOGGING = "print(...) writes a line in every run; or return the value, and log it in the caller"
 _ARGUMENT = "compute it before the call, and pass it as an argument"
+_DEBUG = 'run the function as plain Python, where it works: f.run(x, engine="python")'
 _STATIC = "or keep what it gives at capture: ut.static(...)"
 # What to write instead, by module.
 _INSTEAD = {
@@ -70,6 +71,7 @@ _INSTEAD = {
     ),
     **dict.fromkeys(("logging", "warnings", "_warnings", "sys"), _LOGGING),
     "os.getenv": "os.environ[...] and os.environ.get(...) are read at each call",
+    "builtins.breakpoint": _DEBUG,
     "builtins.input": "ask before the call, and pass the answer as an argument",
 }  # fmt: skip
 
@@ -307,7 +309,7 @@ def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str
     if has_traced:
         hint = hint or "write it with the functions of ut, or as a Python function of your own, which is captured too"
         return f"`{short}()` cannot be captured: it is not known what it does with values of the graph", hint
-    if hint in (_RANDOM, _LOGGING):
+    if hint in (_RANDOM, _LOGGING, _DEBUG):
         return f"`{short}()` would run once, when the function is captured, and never when the graph runs", hint
     return (
         f"`{short}()` would run once, when the function is captured, and its result would never change",

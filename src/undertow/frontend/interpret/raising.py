@@ -8,7 +8,7 @@ So are attributes and items that do not exist, but for those of None and of obje
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,12 @@ from undertow.errors import CaptureError, TypeMismatch, UndertowError
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.values.leaves import ABSENT
-from undertow.frontend.values.text import TracedText, escaped, text_of
-from undertow.frontend.values.traced import Context, effect
+from undertow.frontend.values.text import TracedText, escaped, joined, text_of
+from undertow.frontend.values.traced import Context, Traced, effect, is_traced
+from undertow.frontend.values.tree import flatten, unflatten
+from undertow.ir.exact import exact
+from undertow.ops.debug import ERRORS
+from undertow.ops.own_errors import name_of
 
 _LATE = (IndexError, KeyError, ZeroDivisionError, AssertionError)
 _ALL = (*_LATE, AttributeError, TypeError)
@@ -30,12 +34,54 @@ def is_conditional(ctx: Context) -> bool:
     return builder.region != 0 or builder.kind != "function" or ctx.session.is_called
 
 
-def raise_at_run_time(kind: type[BaseException], held: tuple[Any, ...]) -> None:
-    """Write a `raise` into the graph; `held` are the arguments of the exception."""
-    text = text_of(held[0] if len(held) == 1 else held) if held else kind.__name__
+def raise_at_run_time(kind: type[BaseException], error: Any) -> None:
+    """Write a `raise` of an exception, or of its class, into the graph."""
+    held = () if isinstance(error, type) else error.args
+    if ERRORS.get(kind.__name__) is kind:
+        _write(text_of(held[0] if len(held) == 1 else held) if held else kind.__name__, kind.__name__)
+        return
+    base = next((base for base in kind.__mro__ if ERRORS.get(base.__name__) is base), None)
+    if base is None:
+        raise CaptureError(
+            f"`raise {kind.__name__}` under a condition known only at run time cannot be captured",
+            hint="raise an exception that derives from Exception",
+        )
+    if isinstance(error, type):
+        error = error()
+    attributes = {name: value for name, value in vars(error).items() if not name.startswith("__undertow")}
+    leaves, structure = flatten((held, attributes), is_traced)
+    traced = [leaf for leaf in leaves if isinstance(leaf, Traced)]
+    known = [None if isinstance(leaf, Traced) else (leaf,) for leaf in leaves]
+
+    def make(values: Sequence[Any]) -> BaseException:
+        rest = iter(values)
+        args, attributes = unflatten(structure, [next(rest) if one is None else one[0] for one in known])
+        made = kind.__new__(kind, *args)
+        made.args = args
+        vars(made).update(attributes)
+        return made
+
+    text: Any = text_of(held[0] if len(held) == 1 else held) if held else None
+    shown = text.values if isinstance(text, TracedText) else []
+    if any(a is not b for a, b in zip(shown, traced, strict=False)) or len(shown) > len(traced):
+        text, shown = None, []  # the values in the order of the operands
+    rest = traced[len(shown) :]
+    parts = [kind.__name__, *([": ", text] if text is not None else [])]
+    if rest:
+        parts.append(TracedText(" (with " + ", ".join("{}" for _ in rest) + ")", rest))
+    _write(joined("", parts), f"{base.__name__} {name_of(kind, (structure, tuple(map(_form, known))), make)}")
+
+
+def _form(known: tuple[Any] | None) -> Any:
+    if known is not None and isinstance(known[0], np.ndarray):
+        return known[0].dtype.str, known[0].shape, known[0].tobytes()
+    return exact(known)
+
+
+def _write(text: str | TracedText, error: str) -> None:
     values = text.values if isinstance(text, TracedText) else []
     template = text.template if isinstance(text, TracedText) else escaped(text)
-    effect("raise", [np.False_, *values], template=template, error=kind.__name__)
+    effect("raise", [np.False_, *values], template=template, error=error)
 
 
 def or_absent(work: Callable[[], Any], ctx: Context) -> Work:
@@ -62,4 +108,4 @@ def raise_later(fault: Exception, ctx: Context) -> None:
     builder = ctx.open_builder
     held = (fault.what,) if isinstance(fault, UndertowError) else fault.args
     builder.raised = builder.raised or (" ".join(map(str, held)), kind, ctx.span)
-    raise_at_run_time(kind, held)
+    raise_at_run_time(kind, kind(*held))

@@ -22,7 +22,6 @@ from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.text import TracedText, text_of
 from undertow.frontend.values.traced import Traced, roots_of
-from undertow.ops.debug import ERRORS
 
 
 class Statements(Interpreter):
@@ -122,7 +121,7 @@ class Statements(Interpreter):
         self.at(node, env)
         if is_conditional(self.ctx) or isinstance(message, TracedText):
             said = message if node.msg is not None else f"assertion failed: {ast.unparse(node.test)}"
-            raise_at_run_time(AssertionError, (said,))
+            raise_at_run_time(AssertionError, AssertionError(said))
             raise Halted
         raise CaptureError(
             f"assertion failed: {message or ast.unparse(node.test)}",
@@ -144,13 +143,7 @@ class Statements(Interpreter):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
         if not is_conditional(self.ctx):
             raise error  # whenever the function runs
-        if ERRORS.get(kind.__name__) is not kind:
-            raise CaptureError(
-                f"`raise {kind.__name__}` under a condition known only at run time cannot be captured",
-                hint="raise an exception of Python's own, such as ValueError; a graph knows no other classes",
-            )
-        held = () if isinstance(error, type) else error.args
-        raise_at_run_time(kind, held)
+        raise_at_run_time(kind, error)
         raise Halted
 
     def delete(self, node: ast.Delete, env: Env) -> Work:

@@ -127,7 +127,8 @@ def convert(value: Any, wanted: Type | None, what: str, dims: Dims, span: Span |
     fits = found.dtype == wanted.dtype or np.can_cast(found.dtype.numpy, wanted.dtype.numpy, "safe")
     fits |= isinstance(value, Traced) and value.is_weak and weak_kind(found.dtype.kind, wanted.dtype) == wanted.dtype
     if not fits or not wanted.erased().accepts(found.with_dtype(wanted.dtype)):
-        hint = _how_to_shape(found, wanted) if fits else _how_to_convert(value, wanted)
+        is_shape = fits or found.rank != wanted.rank
+        hint = _how_to_shape(found, wanted) if is_shape else _how_to_convert(value, wanted)
         raise TypeMismatch(f"{what} is {said(found)}, but annotated as {wanted}", span, hint)
     if found.dtype != wanted.dtype:
         value = emit("cast", [value], dtype=wanted.dtype.name)[0]

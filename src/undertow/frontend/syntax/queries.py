@@ -39,7 +39,7 @@ def syntax_name(node: ast.AST) -> str:
     names = {
         "Yield": "`yield`", "YieldFrom": "`yield from`", "Await": "`await`", "Try": "`try`", "TryStar": "`try`",
         "With": "`with`", "AsyncWith": "`async with`", "AsyncFor": "`async for`", "Global": "`global`",
-        "Nonlocal": "`nonlocal`", "ClassDef": "a class defined in a captured function", "Match": "`match`",
+        "Nonlocal": "`nonlocal`", "ClassDef": "a class defined in a captured function",
         "AsyncFunctionDef": "`async def`", "Raise": "`raise`", "Delete": "`del`", "Import": "`import`",
     }  # fmt: skip
     kind = type(node).__name__
@@ -58,6 +58,5 @@ HINTS = {
     "Global": "return the new value, and assign it in the caller",
     "Nonlocal": "return the new value instead, as in `total = add(total, x)`; ut.Variable keeps state",
     "ClassDef": "define the class outside the function",
-    "Match": "use `if`/`elif`, or index an array of results",
     "Raise": 'use `assert x > 0, "x must be positive"`, or ut.assert_',
 }

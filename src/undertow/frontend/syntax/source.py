@@ -37,6 +37,13 @@ class Undefined:
         return self.kind(self.why, self.span or read_at, self.hint)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsure(Undefined):
+    """What the variable of a `for` holds after a loop that may not run: `read` gives it, or a fault at run time."""
+
+    read: Callable[[], Any] = lambda: None
+
+
 births = itertools.count()  # orders activations by age
 
 
@@ -202,6 +209,10 @@ def assigned_names(statements: list[ast.stmt]) -> set[str]:
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             names.add(node.id)
+        if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
+            names.add(node.name)
+        if isinstance(node, ast.MatchMapping) and node.rest is not None:
+            names.add(node.rest)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
         stack.extend(ast.iter_child_nodes(node))

@@ -70,6 +70,7 @@ class Builder:
     parent: Builder | None = None  # of a loop or map: the graph around it
     carrier: Any = None  # of a loop that may carry further arrays: see interpret/loops.py
     draws: int = 0  # number of sites that have drawn from the key so far
+    hands_key_on: bool = False  # it only wraps one call, which draws from the same key
     # Parameters whose arrays change in place: number -> (its name, what to write instead, the line).
     changed: dict[int, tuple[str, str, Span | None]] = field(default_factory=dict)
     lifted: dict[tuple[Builder, Port], Port] = field(default_factory=dict)  # outer value -> the parameter of this graph

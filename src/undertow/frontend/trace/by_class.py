@@ -14,6 +14,9 @@ import numpy as np
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.values import tree
 
+# The hint for objects of a plain class that the run would have to choose between.
+DATACLASS = "make `{}` a @dataclass with annotated fields: these are then values of the graph"
+
 
 def is_object(value: Any) -> bool:
     """Is it an object that is read attribute by attribute, so that another one of its class serves as well?"""

@@ -150,7 +150,7 @@ class CaptureSession(Scope):
                 inputs.append(operand(Traced(what.array.builder, what.array.port)))
             elif what == "key":
                 caller = self._open.get(builder)
-                hands_on = caller is not None and caller.definition.hands_key_on
+                hands_on = builder.hands_key_on or (caller is not None and caller.definition.hands_key_on)
                 inputs.append(operand(self.key() if hands_on else self.draw()))
             else:
                 inputs.append(operand(Traced(*what)))

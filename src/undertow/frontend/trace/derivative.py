@@ -182,6 +182,15 @@ class Bound(Adapted):
             session.binding = before
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """A call that has been written, and what derivatives are taken with respect to."""
+
+    call: DifferentiableCall
+    shapes: Sequence[tuple[Sequence[int], tree.Structure]]  # of each chosen argument: its leaves, and its structure
+    leaves: list[int]  # all floats, each once
+
+
 class Derived(Wrapped):
     """The value of a function and its gradient with respect to some arguments, or variables, or both."""
 
@@ -213,6 +222,19 @@ class Derived(Wrapped):
         return f"{self.what}({self.inner.short_name})"
 
     def body(self, session: Session, args: list[Any], kwargs: dict[str, Any], check: Check) -> Work:
+        wanted = yield self.write_wanted(session, args, kwargs)
+        call: DifferentiableCall = wanted.call
+        answer, aux = self.split(call.value)
+        scalar = scalar_of(answer, self.inner.name)
+        one = Const(np.ones((), scalar.type.dtype.numpy))
+        found = call.gradient({scalar.port.index: one}, wanted.leaves, self.sparse_rows) if wanted.leaves else []
+        gradients = self.arrange(wanted, found)
+        if self.keeps_value:
+            return (answer, aux) if self.has_aux else answer, gradients
+        return (gradients, aux) if self.has_aux else gradients
+
+    def write_wanted(self, session: Session, args: list[Any], kwargs: dict[str, Any]) -> Work:
+        """Write the call, and find which of its arguments derivatives are taken with respect to."""
         numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
         positions = [self._position(n, len(args)) for n in numbers]
         written = yield write_differentiable(
@@ -221,30 +243,31 @@ class Derived(Wrapped):
         call = written.call
         shapes: list[tuple[Sequence[int], tree.Structure]] = []
         every_shape = tree.numbered(args, is_traced, len(written.at))
+        leaves: dict[int, None] = {}
         for n, position in zip(numbers, positions, strict=True):
-            shapes.append(written.shape(*every_shape[position]))
-            if shapes[-1][1] == every_shape[position][1]:
-                self._refuse_static(shapes[-1][1], n)
-            elif not shapes[-1][0]:
+            indices, structure = written.shape(*every_shape[position])
+            shapes.append((indices, structure))
+            if structure == every_shape[position][1]:
+                self._refuse_static(structure, n)
+            elif not indices:
                 self._refuse_empty(args[position], n)
-        wanted = [index for indices, _ in shapes for index in indices]
+            floats = call.floats(indices)
+            if not floats:
+                call.refuse_integers(indices)
+            leaves |= dict.fromkeys(floats)
         if len(set(positions)) < len(positions):
             raise CaptureError(f"argnums={brief(self.argnums)} lists an argument twice", hint="list each argument once")
-        call.refuse_integers(wanted)
-        answer, aux = self._split(call.value)
-        scalar = scalar_of(answer, self.inner.name)
-        every = dict.fromkeys([*wanted, *range(len(self.targets))])
-        one = Const(np.ones((), scalar.type.dtype.numpy))
-        found = call.gradient({scalar.port.index: one}, list(every), self.sparse_rows) if every else []
-        made = dict(zip(every, found, strict=True))
-        parts = [tree.unflatten(own, [made[index] for index in indices]) for indices, own in shapes]
-        gradients: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
+        return Wanted(call, shapes, list(leaves | dict.fromkeys(range(len(self.targets)))))
+
+    def arrange(self, wanted: Wanted, found: Sequence[Any]) -> Any:
+        """What was found for each wanted leaf, in containers like the arguments; None for what is no float."""
+        made = dict(zip(wanted.leaves, found, strict=True))
+        parts = [tree.unflatten(own, [made.get(index) for index in indices]) for indices, own in wanted.shapes]
+        arranged: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
         if self.has_targets:
             held = tree.unflatten(self.structure, [made[index] for index in range(len(self.targets))])
-            gradients = (gradients, held) if numbers else held
-        if self.keeps_value:
-            return (answer, aux) if self.has_aux else answer, gradients
-        return (gradients, aux) if self.has_aux else gradients
+            arranged = (arranged, held) if parts else held
+        return arranged
 
     def _position(self, number: int, positional: int) -> int:
         """The position of the argument that a number in argnums means."""
@@ -277,7 +300,7 @@ class Derived(Wrapped):
             hint="make its numbers floats, as in 1.0 or np.zeros(3), or choose another argument: argnums=1",
         )
 
-    def _split(self, value: Any) -> tuple[Any, Any]:
+    def split(self, value: Any) -> tuple[Any, Any]:
         if not self.has_aux:
             return value, None
         if not isinstance(value, tuple) or len(value) != 2:

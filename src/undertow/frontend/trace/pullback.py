@@ -42,6 +42,10 @@ class DifferentiableCall:
     region: int
     number: int  # of the call node
 
+    def floats(self, indices: Sequence[int]) -> list[int]:
+        """Those of these arguments that are floats."""
+        return [index for index in indices if self.arguments.types[index].dtype.kind == "float"]
+
     def refuse_integers(self, indices: Sequence[int]) -> None:
         for index in indices:
             type_ = self.arguments.types[index]

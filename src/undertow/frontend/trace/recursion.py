@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Sequence
-from typing import Any, get_origin
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 
 from undertow.errors import CaptureError, Span
+from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.syntax.source import Closure
+from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.trace.definition import Arguments
 from undertow.frontend.values import tree
-from undertow.types import Type, i64
+from undertow.types import DTYPES, DType, Type, i64
 
 
 def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str], span: Span | None) -> CaptureError:
@@ -27,6 +31,7 @@ def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str
         )
     taken = ", ".join(closure.signature.parameters)
     written = closure.annotations.get("return")
+    where, problem = _unusable(written)
     is_vague = any(written is kind or get_origin(written) is kind for kind in (np.ndarray, tuple, dict))
     said = f", but its annotation {'says too little' if is_vague else 'is not a type'}"
     said = said if "return" in closure.annotations else ""
@@ -37,7 +42,52 @@ def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str
     for kind, instead in _ANNOTATIONS.items():
         if written is not None and (written is kind or get_origin(written) is kind):
             hint = instead
+    if problem and "return" in closure.annotations:
+        said, hint = f", but {where}", problem
     return CaptureError(f"`{closure.name}` calls itself{through}, so its result must be annotated{said}", span, hint)
+
+
+def _unusable(note: Any) -> tuple[str, str]:
+    """What is wrong with an annotation of a result, and what to write for it; empty if nothing is known of it."""
+    name = getattr(note, "__name__", str(note).rpartition(".")[2])
+    if isinstance(note, type) and issubclass(note, np.generic):
+        dtype = next((d for d in DTYPES.values() if d.numpy == np.dtype(note)), None)
+        return f"np.{name} is NumPy's type", f"write `-> ut.{dtype or 'f64'}`"
+    if get_origin(note) in (Union, UnionType):
+        return (
+            "a result has one type",
+            "return a number that stands for None, such as -1 or math.nan",
+        )
+    if get_origin(note) is Literal:
+        return "Literal names values", "write the type of these: `-> ut.i64`"
+    if note is Any or isinstance(note, TypeVar):
+        return f"{name} may be anything", "write the type: `-> ut.i64`, `-> ut.f64[None]`, or a tuple of types"
+    if hasattr(note, "__supertype__"):
+        return f"{name} is a NewType", f"write `-> ut.{_NAMES.get(note.__supertype__, 'i64')}`"
+    if is_typeddict(note):
+        return f"{name} is a TypedDict", f"write a dict of types: `-> {_as_dict(get_type_hints(note))}`"
+    if isinstance(note, type) and (dataclasses.is_dataclass(note) or hasattr(note, "_fields")):
+        fields = [f.name for f in dataclasses.fields(note)] if dataclasses.is_dataclass(note) else list(note._fields)
+        hints = note.__annotations__
+        bad = next((f for f in fields if f not in hints or not _is_usable(hints[f])), fields[0] if fields else "")
+        return (
+            f"the field `{bad}` of {name} is not a number or array",
+            f"annotate the field with a type: `{bad}: ut.f64`, in a dataclass or typing.NamedTuple",
+        )
+    if isinstance(note, type) and is_user_class(note):
+        return f"{name} is a plain class", DATACLASS.format(name)
+    return "", ""
+
+
+def _is_usable(note: Any) -> bool:
+    return note in _NAMES or isinstance(note, (DType, Type)) or str(note).startswith(("ut.", "int", "float", "bool"))
+
+
+def _as_dict(hints: dict[str, Any]) -> str:
+    return "{" + ", ".join(f'"{key}": ut.{_NAMES.get(note, "f64")}' for key, note in hints.items()) + "}"
+
+
+_NAMES: dict[Any, str] = {int: "i64", float: "f64", bool: "bool"}
 
 
 _ANNOTATIONS: dict[Any, str] = {
@@ -47,6 +97,12 @@ _ANNOTATIONS: dict[Any, str] = {
     dict: 'say what it holds: `-> {"a": ut.i64, "b": ut.f64}`, or a dataclass with annotated fields',
     str: "texts are not known before the run: return numbers, and make a text of them in the caller",
 }
+
+
+def users_class(structure: tree.Structure) -> type | None:
+    """The class of an object of the user's in a structure, one that is no dataclass; None if there is none."""
+    held = (token[1].value for token in structure if token[0] == "static")
+    return next((type(value) for value in held if is_users_object(value)), None)
 
 
 def _holds_function(structure: tree.Structure) -> bool:
@@ -66,6 +122,11 @@ def too_many_signatures(name: str, calls: Sequence[Arguments]) -> CaptureError:
                 f"argument `{parameter}` of `{name}` is a new function at each call, which refers to the one before",
                 hint="the functions of a graph are known when it is captured: pass what they would remember "
                 "as numbers or arrays, such as an accumulator, or return it and compute on the way back",
+            )
+        if len(set(held)) == len(held) and (kind := users_class(held[-1])) is not None:
+            return CaptureError(
+                f"argument `{parameter}` of `{name}` is another {kind.__name__} at each call",
+                hint=DATACLASS.format(kind.__name__),
             )
     columns = list(zip(calls[0].parameters, zip(*shown, strict=False), strict=False))
     parameter, types = next(((n, c) for n, c in columns if len(set(c)) == len(c)), columns[0])

@@ -107,9 +107,14 @@ def _item(part: Any) -> Item:
         if dtype.kind == "int":
             return Item("take" if rank else "index", value)
         if dtype.kind == "bool":
+            if not rank:
+                raise TypeMismatch(
+                    "a single bool cannot be an index of an array",
+                    hint="write x[int(p)] for x[0] or x[1]; `x if p else 0` and ut.where choose by a bool",
+                )
             raise TypeMismatch(
                 "a boolean mask cannot be an index: the number of elements it selects is known only at run time",
-                hint="use ut.where(mask, x, 0) instead",
+                hint="ut.where(mask, x, 0) keeps the length; x[ut.argsort(~mask)][:ut.sum(mask)] selects",
             )
         raise TypeMismatch(
             f"an index must be an integer, not {type_of(value)}", hint="convert it with ut.astype(i, ut.i64)"

@@ -63,6 +63,11 @@ class Variable:
     """
 
     def __init__(self, initial: Any, dtype: Any = None, shape: Shape | None = None, name: str = "variable") -> None:
+        if isinstance(initial, Traced):
+            raise CaptureError(
+                "a ut.Variable is made when the function is captured, where a traced value is not known yet",
+                hint="make it outside, ut.Variable(0.0), and assign in the function: v.assign(x)",
+            )
         value = np.asarray(constant(initial, None if dtype is None else dtype_of(dtype)))
         type_ = type_of(value)
         self.type = type_ if shape is None else Type(type_.dtype, tuple(shape))

@@ -1,0 +1,86 @@
+"""Exceptions of the user's own classes, raised under conditions that are known only at run time."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.engines import EVERY, forced
+
+import undertow as ut
+
+
+class Bad(Exception):
+    pass
+
+
+class TooDeep(ValueError):
+    def __init__(self, n: Any, why: str = "no reason") -> None:
+        super().__init__(f"depth {n}: {why}")
+        self.n = n
+        self.why = why
+
+
+@ut.function
+def search(n: ut.i64) -> ut.i64:
+    if n > 100:
+        raise Bad
+    if n == 7:
+        raise Bad("seven", n, 2.5)
+    if n == 3:
+        raise TooDeep(n * 2)
+    if n == 2:
+        raise TooDeep(n, why="two")
+    if n <= 0:
+        return 0
+    return search(n - 5) + 1
+
+
+def raised(n: int, **options: Any) -> Exception:
+    with pytest.raises(Exception) as info:
+        search.run(n, **options)
+    return info.value
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@pytest.mark.parametrize("n", [101, 12, 13, 2])
+def test_it_arrives_as_that_error(n: int, engine: str) -> None:
+    with forced():
+        error, expected = raised(n, engine=engine), raised(n, engine="python")
+    assert type(error) is type(expected)
+    assert error.args == expected.args
+    assert vars(error) == vars(expected)
+    cause = error.__cause__
+    assert isinstance(cause, ut.Raised)
+    assert len(cause.calls) == (1 if n in (101, 2) else 2 if n == 12 else 3)
+
+
+def test_values_of_arrays_are_filled_in() -> None:
+    @ut.function
+    def total(xs: ut.f64[None]) -> ut.f64:
+        t = 0.0
+        for x in xs:
+            if x < 0:
+                raise Bad(x, [xs, "all"])
+            t += x
+        return t
+
+    with pytest.raises(Bad) as info:
+        total(np.array([1.0, -7.0, 3.0]))
+    assert info.value.args[0] == -7.0
+    np.testing.assert_array_equal(info.value.args[1][0], [1.0, -7.0, 3.0])
+
+
+def test_map_raises_the_first() -> None:
+    with pytest.raises(TooDeep, match="depth 6"):
+        search.map(np.array([1, 3, 7]))
+
+
+def test_elsewhere_the_class_of_python_arrives() -> None:
+    """A process that has only the graph does not have the class."""
+    fault = raised(13).__cause__
+    again = pickle.loads(pickle.dumps(fault))
+    assert isinstance(again, ValueError)
+    assert again.raised == fault.raised
