@@ -244,6 +244,11 @@ class CaptureSession(Scope):
             self._note_seen(env, name, seen)
         return callee
 
+    def know_results(self, results: Annotation) -> None:
+        function = self._open[self.ctx.open_builder]
+        if function.results is None:
+            function.results = results
+
     def argument_types(self, name: str) -> tuple[Type, ...]:
         functions = (*reversed(self.specializations), *self._grafts.values())
         return next(function.types for function in functions if function.name == name)

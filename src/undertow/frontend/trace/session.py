@@ -18,6 +18,7 @@ from undertow.types import Type
 
 if TYPE_CHECKING:  # these import sessions
     from undertow.frontend.interpret.branches import StatementInterpreter
+    from undertow.frontend.syntax.annotations import Annotation
     from undertow.frontend.syntax.source import Closure, Env
     from undertow.frontend.trace.definition import Arguments, Binding, Definition, Specialization
     from undertow.frontend.values.traced import Context, Traced
@@ -149,6 +150,9 @@ class Session(Protocol):
         self, callee: Specialization, arguments: Arguments, tangents: Mapping[int, Any] | None = None
     ) -> tuple[Any, list[Traced]]:
         """Write a call node; with `tangents` of some arguments, a tangent node, which adds those of float results."""
+
+    def know_results(self, results: Annotation) -> None:
+        """Say what the function being captured gives: then it may be called before its graph is finished."""
 
     def argument_types(self, name: str) -> tuple[Type, ...]:
         """The argument types of a function that has a graph."""
