@@ -21,11 +21,13 @@ from tests.programs import (
     in_place,
     late,
     lazy,
+    lists,
     loops,
     maps,
     mutual,
     numbers,
     order,
+    weak,
 )
 from tests.programs.program import Expected as Expected
 from tests.programs.program import Plain as Plain
@@ -44,6 +46,7 @@ _MODULES = (
     changes,
     arrays,
     in_place,
+    lists,
     maps,
     builtin,
     order,
@@ -54,6 +57,7 @@ _MODULES = (
     lazy,
     deep,
     gradients,
+    weak,
 )
 
 PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]

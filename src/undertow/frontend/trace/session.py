@@ -48,6 +48,17 @@ class Session(Protocol):
     def let_change(self, place: Any) -> None:
         """Start over: the array that this place makes changes in place."""
 
+    @property
+    def is_nested(self) -> bool:
+        """Is a function captured because captured code calls it?"""
+
+    @property
+    def growing(self) -> Mapping[Any, Any]:
+        """The places in the source that make lists whose length is known only at run time, and the type of items."""
+
+    def let_grow(self, place: Any, item: Any) -> None:
+        """Start over: the list that this place makes has a length that is known only at run time."""
+
     def change_outside(self, array: Traced, builder: Builder) -> None:
         """A function changes an array of one around it: start over, with the array as a hidden parameter."""
 
