@@ -21,12 +21,14 @@ from tests.programs import (
     in_place,
     late,
     lazy,
+    lists,
     loops,
     maps,
     mutual,
     numbers,
     order,
     splits,
+    weak,
 )
 from tests.programs.program import Expected as Expected
 from tests.programs.program import Plain as Plain
@@ -46,6 +48,7 @@ _MODULES = (
     changes,
     arrays,
     in_place,
+    lists,
     maps,
     builtin,
     order,
@@ -56,6 +59,7 @@ _MODULES = (
     lazy,
     deep,
     gradients,
+    weak,
 )
 
 PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]
