@@ -38,6 +38,7 @@ notice.
 # The heading of what each module defines, in the order of the page.
 _TITLES = {
     "undertow.api.function": "Functions and their runs",
+    "undertow.api.custom": "Derivatives of your own",
     "undertow.api.grad": "Gradients",
     "undertow.api.jvp": "Tangents",
     "undertow.api.check_grads": "Checking derivatives",

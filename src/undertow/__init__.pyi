@@ -28,6 +28,8 @@ from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.check_grads import check_grads as check_grads
+from undertow.api.custom import custom_jvp as custom_jvp
+from undertow.api.custom import custom_vjp as custom_vjp
 from undertow.api.grad import hessian as hessian
 from undertow.api.grad import jacobian as jacobian
 from undertow.api.load import load as load
@@ -124,6 +126,8 @@ __all__ = [
     "count_nonzero",
     "cumsum",
     "cumulative_sum",
+    "custom_jvp",
+    "custom_vjp",
     "device",
     "divide",
     "dot",

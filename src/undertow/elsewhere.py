@@ -58,8 +58,6 @@ FRAMEWORKS: Mapping[str, str] = {
     "detach": "write ut.stop_gradient(x)",
     "stop_grad": "write ut.stop_gradient(x)",
     "remat": "write ut.checkpoint(f)",
-    "custom_vjp": "derivatives follow from the operators; ut.stop_gradient(x) treats a value as a constant",
-    "custom_jvp": "derivatives follow from the operators; ut.stop_gradient(x) treats a value as a constant",
     "cat": "write ut.concat([x, y])",
     "concatenate": "write ut.concat([x, y])",
     "cast": "write ut.astype(x, ut.f32)",

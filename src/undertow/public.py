@@ -7,6 +7,8 @@ from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.check_grads import check_grads as check_grads
+from undertow.api.custom import custom_jvp as custom_jvp
+from undertow.api.custom import custom_vjp as custom_vjp
 from undertow.api.function import Function as Function
 from undertow.api.function import function as function
 from undertow.api.grad import checkpoint as checkpoint

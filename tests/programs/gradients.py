@@ -162,6 +162,59 @@ def nested_jacobian(p, n: ut.i64):
     return ut.jacobian(lambda p: {"y": p["w"] * p["k"], "z": power(p["b"], n)})(p)
 
 
+@ut.custom_vjp
+def doubled(x, n):
+    """A gradient that is twice the true one."""
+    return power(x, n)
+
+
+doubled.defvjp(
+    lambda x, n: (doubled(x, n), (x, n)), lambda kept, d: (2.0 * d * kept[1] * power(kept[0], kept[1] - 1), None)
+)
+
+
+@ut.custom_jvp
+def stepped(x):
+    """A straight-through estimator: constant almost everywhere, with the slope of x."""
+    return ut.floor(x)
+
+
+@stepped.defjvp
+def _stepped_rule(primals, tangents):
+    return stepped(*primals), tangents[0]
+
+
+@ut.custom_vjp
+def own_recursive(x: ut.f64, n: ut.i64) -> ut.f64:
+    """A recursive function whose rule calls it."""
+    return 1.0 if n <= 0 else x * own_recursive(x, n - 1)
+
+
+own_recursive.defvjp(
+    lambda x, n: (own_recursive(x, n), (x, n)),
+    lambda kept, d: (d * kept[1] * own_recursive(kept[0], kept[1] - 1), None),
+)
+
+
+@ut.function
+def chained(w: ut.f64, x: ut.f64, n: ut.i64) -> ut.f64:
+    return x if n <= 0 else w * stepped(chained(w, x, n - 1)) + doubled(w, 1)
+
+
+@ut.function
+def own_rules(x: ut.f64, n: ut.i64):
+    """In a value, a gradient and a second one; below a recursion; in a map, and in forward mode."""
+    return (
+        doubled(x, n),
+        ut.grad(doubled)(x, n),
+        ut.grad(ut.grad(doubled))(x, n),
+        ut.grad(own_recursive)(x, n),
+        ut.grad(chained, argnums=(0, 1))(x, x, 2),
+        ut.grad(lambda xs: ut.sum(ut.map(lambda x: stepped(x) * doubled(x, 1), xs)))(ut.stack([x, 2 * x])),
+        ut.jvp(lambda x: stepped(x * x), (x,), (1.0,)),
+    )
+
+
 def _product(w: np.ndarray) -> tuple[float, np.ndarray]:
     return np.prod(w), np.array([np.prod(np.delete(w, k)) for k in range(len(w))])
 
@@ -235,6 +288,16 @@ PROGRAMS = [
                 "y": {"w": np.diag([3.0, 3.0]), "k": None, "b": np.zeros(2)},
                 "z": {"w": np.zeros(2), "k": None, "b": 3 * 1.5**2},
             }
+        ],
+    ),
+    program(
+        own_rules, (1.25, 3),
+        tags="gradient recursive map closure",
+        stated=[
+            (
+                1.25**3, 6 * 1.25**2, 12 * 1.25, 3 * 1.25**2, (2.0 + 1.25 * 3.0 + 2.0, 1.25**2),
+                np.array([1.25 + 2 * 1.0, 2.5 + 2 * 2.0]), (1.0, 2.5),
+            )
         ],
     ),
     program(confused, (3.0,), tags="gradient closure", stated=[1.0]),

@@ -17,6 +17,7 @@ from undertow.errors import UndertowError
 from undertow.frontend.control.mapped import calls_of, stacked_results
 from undertow.frontend.syntax.annotations import as_array
 from undertow.frontend.syntax.calling import bind_arguments
+from undertow.frontend.trace.custom import Custom
 from undertow.frontend.trace.definition import Definition
 from undertow.frontend.trace.derivative import Checkpointed
 from undertow.frontend.values import tree
@@ -24,7 +25,7 @@ from undertow.frontend.values import tree
 
 def python_of(definition: Definition) -> Callable[..., Any]:
     """The undecorated function."""
-    while isinstance(definition, Checkpointed):
+    while isinstance(definition, (Checkpointed, Custom)):
         definition = definition.inner
     if type(definition) is not Definition or not isinstance(definition.function, FunctionType):
         raise UndertowError(

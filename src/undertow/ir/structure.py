@@ -33,6 +33,7 @@ class Role(Enum):
     READ = auto()  # static: its value comes from a frame around: the parent's, the entry's, main's
     COLLECT = auto()  # adds to a sum of the entry
     COLLECTED = auto()  # takes such a sum, where the entry was made
+    RULE = auto()  # library: part of a derivative that the user wrote (custom.py)
 
 
 class Structural(NamedTuple):
@@ -76,6 +77,10 @@ LIBRARY = _table(
     Structural("collect_rows", Role.COLLECT, 2, 1, _INDEX),
     Structural("collected", Role.COLLECTED, 2, 1, _INDEX),
     Structural("collected_rows", Role.COLLECTED, 2, 2, _INDEX),
+    Structural("primal", Role.RULE, 1, 1),
+    Structural("direction", Role.RULE, 1, 1),
+    Structural("cotangent", Role.RULE, 1, 1, _INDEX),
+    Structural("custom", Role.RULE, integers=("arguments",)),
 )
 
 STATIC = _table(
@@ -123,6 +128,7 @@ COLLECTS = _sites(STATIC, Role.COLLECT)
 COLLECTED = _sites(STATIC, Role.COLLECTED)
 ENTERS = {row.name: row.enters for row in LIBRARY.values() if row.enters}  # the attribute that names what is entered
 ENTERING = {**_sites(LIBRARY, Role.ENTER), "resume": ""}
+RULES = _sites(LIBRARY, Role.RULE)
 LINKED = _sites(LIBRARY, Role.LINK, Role.COLLECTED)  # their first input is the call that they continue
 
 

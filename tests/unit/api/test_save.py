@@ -73,7 +73,7 @@ def dense(p, x):
 
 
 @ut.function
-def options(x, y=2, /, *rest, how="add", scale=0.5, **more):
+def options(x, y=2, /, *rest, how="add", scale=2, **more):
     result = x + y if how == "add" else x - y
     for value in rest:
         result = result + value
@@ -328,7 +328,7 @@ def test_parameters_keep_names_kinds_and_defaults(tmp_path: Path) -> None:
     path = tmp_path / "options.ut"
     ut.save(function, path, examples=[(1.5,), (1, 2, 3)])
     again = ut.load(path)
-    assert str(inspect.signature(again)) == "(x, y=2, /, *rest, how='add', scale=0.5, **more)"
+    assert str(inspect.signature(again)) == "(x, y=2, /, *rest, how='add', scale=2, **more)"
     assert again(1.5) == 3.5 and again(1, 2, 3) == 6
     assert again(1.5, how="subtract") == -0.5
     assert again(1.5, scale=2.0, extra=10) == 23.5

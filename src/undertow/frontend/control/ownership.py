@@ -21,6 +21,7 @@ from undertow.errors import CaptureError, Span, with_article
 from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
+from undertow.frontend.values.growing import GrowingList, item_type
 from undertow.frontend.values.traced import Context, Traced
 from undertow.ir.graph import Const
 
@@ -59,6 +60,7 @@ class Home:
     handed_to: str = ""  # a captured function that reads it as it is now
     default_of: str = ""  # the parameter whose default value it may be
     born: Any = None  # of an array: the place in the source that made it
+    item: Any = None  # of a list: the type of items that it gets
     is_choice: bool = False  # does it stand for one of several others, which may still be in use?
     is_chosen: bool = False  # may such a choice stand for it?
 
@@ -156,6 +158,7 @@ class Ownership:
         """Refuse a function that changes its arguments where its caller would see that."""
         for container, called, span in function.changed.values():
             if is_called or id(container) not in self._returned:
+                self.let_grow(container)
                 raise CaptureError(
                     f"`{called}` is an argument, and `{function.definition.short_name}` has a copy of it: the caller's "
                     f"{_kind(container)} would not change",
@@ -175,6 +178,8 @@ class Ownership:
                 self.own(base)  # of a view that is all that there is of it: np.broadcast_to(0.0, 3)
             if isinstance(value, np.ndarray) and value.ndim:
                 return self._born(value)
+            if type(value) is list and self._ctx.span is not None:
+                return self.new_list(value, self._ctx.span.place)
             stack = [value]
             while stack:  # what only something new holds is new as well
                 held = stack.pop()
@@ -197,6 +202,28 @@ class Ownership:
             return array
         builder = self._ctx.open_builder
         return Traced(builder, builder.gate(Const(np.ascontiguousarray(array)), span))
+
+    def new_list(self, items: list[Any], place: Any) -> Any:
+        """A new list; one whose length is known only at run time, if a graph changes that later."""
+        item = self._ctx.session.growing.get(place)
+        if item is not None:
+            return GrowingList.of(items, item, place)
+        self.own(items)
+        if id(items) in self._homes:
+            self.born(items, place)
+        return items
+
+    def born(self, items: list[Any], place: Any) -> None:
+        """Note where a list comes from."""
+        self._homes[id(items)].born = place
+
+    def let_grow(self, items: Any, more: Sequence[Any] = (), item: Any = None) -> None:
+        """A list that was made here is to change where a graph cannot follow: start over, if its items allow that."""
+        home = self._homes.get(id(items)) if isinstance(items, list) else None
+        if home is not None and home.born is not None and home.born not in self._ctx.session.growing:
+            item = item or item_type([*items, *more]) or home.item
+            if item is not None:
+                self._ctx.session.let_grow(home.born, item)
 
     def make_traced(self, array: Any) -> None:
         """A constant array that was made here is to change in place: start over, with that array in the graph."""
@@ -236,8 +263,10 @@ class Ownership:
 
     # -- changes -------------------------------------------------------------------------------------------
 
-    def change(self, value: Any, called: str, span: Span | None = None, can_undo: bool = True) -> None:
-        """Refuse a change that would not mean what it means in Python, or note it."""
+    def change(
+        self, value: Any, called: str, span: Span | None = None, can_undo: bool = True, more: Sequence[Any] = ()
+    ) -> None:
+        """Refuse a change that would not mean what it means in Python, or note it; a list gets `more` items."""
         what = f"`{called}`" if called else f"the {_kind(value)}"
         home, builder = self._homes.get(id(value)), self._ctx.open_builder
         if home is None:
@@ -255,6 +284,7 @@ class Ownership:
                 hint="create a new object, and pass that; or pass the values themselves",
             )
         if home.builder is not builder:
+            self.let_grow(value, more)
             raise _of_another_graph(what, value, builder, span)
         if home.default_of:
             raise CaptureError(
@@ -275,6 +305,10 @@ class Ownership:
                 hint="change it before, or choose from copies: " + _copied(value, called),
             )
         if home.argument is not None:
+            if more:
+                home.item = item_type([*value, *more])
+                if self._ctx.session.is_nested:
+                    self.let_grow(value)
             home.argument.changed.setdefault(id(value), (value, called, span or self._ctx.span))
         self._check_undone(home, what, value, span, can_undo)
 

@@ -124,6 +124,7 @@ def join_states(
             not isinstance(held, _SEQUENCES) and keys_of(ends[0]) != keys_of(ends[-1])
         ):
             a, b = (_contained(end) for end in ends)
+            ctx.session.interpreter.owned.let_grow(container, [item for end in ends for item in end])
             raise CaptureError(
                 f"{name_of(container, before)} has {a} where the condition is true, but {b} where it is false",
                 ctx.span,

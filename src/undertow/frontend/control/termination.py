@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from undertow.errors import CaptureError
+from undertow.ir.custom import RULE, has_rule, rule_nodes
 from undertow.ir.graph import FunctionGraph, Library, Node
 from undertow.ir.structure import ENTERS
 from undertow.ops.strictness import Strictness
@@ -54,8 +55,9 @@ def _blocked(library: Library, late: Mapping[str, Collection[int]]) -> dict[str,
 def _stuck(graph: FunctionGraph, finishing: set[str], late: Collection[int]) -> Node | None:
     """A call that this body always makes and that never returns; None if the body can finish."""
     stuck: list[Node | None] = [None] * len(graph.regions)
+    rules = rule_nodes(graph, *RULE) if has_rule(graph) else ()  # what a derivative takes instead of the function
     for number, node in enumerate(graph.nodes):
-        if number in late:
+        if number in late or number in rules:
             continue
         # A map may have no lanes.
         target = node.attrs.get(ENTERS[node.op]) if node.op in ENTERS and node.op != "map" else None

@@ -24,7 +24,7 @@ from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.loops import for_loop, items_loop, while_loop
+from undertow.frontend.interpret.loops import for_loop, items_loop, list_loop, while_loop
 from undertow.frontend.interpret.matching import as_branches
 from undertow.frontend.interpret.outcomes import (
     RETURN,
@@ -51,6 +51,7 @@ from undertow.frontend.interpret.written import Computed
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import ABSENT, port_in
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
@@ -312,6 +313,8 @@ class StatementInterpreter(Statements):
         self.at(node.iter, env)
         if isinstance(over, TracedRange):
             return (yield for_loop(self, node, over, after, env))
+        if isinstance(over, GrowingList):
+            return (yield list_loop(self, node, over, after, env))
         if isinstance(over, TracedGenerator):
             return None, Cell(loop_over(over, node, env), after)
         # The generator that a loop of ours stands for has taken the items.

@@ -24,6 +24,7 @@ from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
+from undertow.frontend.interpret.growing import ListMethod, call_method, with_lists
 from undertow.frontend.interpret.instead import instead_of_math
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
@@ -52,6 +53,7 @@ from undertow.frontend.syntax.calling import (
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.assignment import shaped_view
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
@@ -154,6 +156,8 @@ class Interpreter(Containers):
             return self.call_now(function, args, kwargs)
         if isinstance(function, CalledBack):
             function = function.function
+        if isinstance(function, ListMethod):
+            return (yield call_method(self, function.items, function.name, args))
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
         if isinstance(function, operator.methodcaller) and args:
@@ -172,6 +176,8 @@ class Interpreter(Containers):
         if known is not None:
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
+        if any(type(a) is GrowingList for a in args) and not isinstance(function, (Closure, FunctionType, MethodType)):
+            return (yield with_lists(self, function, args))
         try:
             form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
@@ -368,7 +374,8 @@ class Interpreter(Containers):
         refuse_in_place(function, args, kwargs)
         changes = changed_by(function, args)
         if changes is not None and not isinstance(changes[0], Traced):
-            self.owned.change(changes[0], self._written_at(function))
+            more = args[-1:] if changes[1] in ("append", "insert") else ()
+            self.owned.change(changes[0], self._written_at(function), more=more)
             if isinstance(changes[0], np.ndarray):
                 raise CaptureError(
                     f"`{changes[1]}` changes an array in place, which cannot be captured",

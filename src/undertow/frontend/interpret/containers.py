@@ -17,6 +17,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
+from undertow.frontend.interpret.growing import ListMethod, assign_item
 from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
@@ -28,6 +29,7 @@ from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.assignment import At, replaced
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Context, Traced, has_traced, is_basic, is_traced, read, roots_of
@@ -46,7 +48,9 @@ class Containers(Expressions):
         items: list[Any] = yield self.each(node.elts, env)
         if isinstance(node, ast.Tuple):
             return tuple(items)
-        return self.owned.own(items if isinstance(node, ast.List) else set(items))
+        if isinstance(node, ast.List):
+            return self.owned.new_list(items, self.span(node, env).place)
+        return self.owned.own(set(items))
 
     def dictionary(self, node: ast.Dict, env: Env) -> Work:
         made: dict[Any, Any] = {}
@@ -67,6 +71,8 @@ class Containers(Expressions):
         """`value.name`."""
         if isinstance(value, TracedText):
             raise text_too_early(value)
+        if isinstance(value, GrowingList):
+            return ListMethod(value, name)
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
@@ -141,6 +147,8 @@ class Containers(Expressions):
         value = read(value)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
+        if isinstance(value, GrowingList):
+            return value.part(key) if isinstance(key, slice) else value.get(key)
         if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
                 self.owned.change(value, "the defaultdict")  # it adds the key
@@ -179,7 +187,7 @@ class Containers(Expressions):
         )
         first = node.generators[0].iter
         source = yield self.expr(first, env)
-        if isinstance(node, ast.GeneratorExp) and is_run_time(source):
+        if isinstance(node, ast.GeneratorExp) and (is_run_time(source) or isinstance(source, GrowingList)):
             return TracedGenerator(node, inner, source.take() if isinstance(source, TracedItems) else source)
         over = self.iterate(source, self.span(first, env))
         if isinstance(node, ast.GeneratorExp):
@@ -194,7 +202,9 @@ class Containers(Expressions):
         yield self._comprehend(node, inner, over, found)
         if isinstance(node, ast.DictComp):
             return self.owned.own(dict(found))
-        return self.owned.own(found if isinstance(node, ast.ListComp) else set(found))
+        if isinstance(node, ast.ListComp):
+            return self.owned.new_list(found, self.span(node, env).place)
+        return self.owned.own(set(found))
 
     def _comprehend(self, node: Any, env: Env, over: Any, items: list[Any] | None) -> Work:
         """Collect the items of a comprehension, or hand over those of a generator, one at a time."""
@@ -313,6 +323,9 @@ class Containers(Expressions):
         if method is not None:
             yield self.call(method, [container, key, value], {})
             return
+        if isinstance(container, GrowingList):
+            assign_item(self, container, key, value)
+            return
         if isinstance(container, np.ndarray):
             self.owned.make_traced(container)
             raise _array_from_outside(called)
@@ -328,6 +341,7 @@ class Containers(Expressions):
                 else "create a new one, and assign it to a variable",
             )
         if has_traced(key):
+            self.owned.let_grow(container, [value])
             raise CaptureError(
                 f"a {type(container).__name__} cannot be changed at a traced index",
                 hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"

@@ -29,6 +29,8 @@ from undertow.frontend.control.state import State, join_effects, join_states, re
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
 from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.growing import added
+from undertow.frontend.interpret.growing import contains as in_list
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.interpret.purity import refuse_foreign
@@ -38,6 +40,7 @@ from undertow.frontend.interpret.special import of_operator, special, truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined, Unsure
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import ABSENT
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, read
@@ -181,6 +184,13 @@ class Expressions:
 
     def operate(self, op: ast.operator | ast.cmpop, left: Any, right: Any) -> Work:
         """An operator on operands one of which may be an object of the user's, whose methods are captured."""
+        if isinstance(left, GrowingList) or isinstance(right, GrowingList):
+            if not isinstance(op, ast.Add):
+                raise CaptureError(
+                    "a list whose length is known only at run time can be added to another, and nothing else",
+                    hint="loop over it, or make an array of it: np.array(items)",
+                )
+            return (yield added(self, left, right))
         forward, backward = of_operator(op)
         first, second = special(self.ctx.session, left, forward), special(self.ctx.session, right, backward)
         if isinstance(op, ast.operator) and type(left) is type(right):
@@ -272,7 +282,9 @@ class Expressions:
     def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.In, ast.NotIn)):
             right = read(right)
-            if any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
+            if isinstance(right, GrowingList):
+                holds = in_list(right, left)
+            elif any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
                 holds = contains(right, left)
             elif holds_traced(left, right):
                 see = self.ctx.session.seen_inside
@@ -346,6 +358,9 @@ class Expressions:
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
         value = read(value)
+        if isinstance(value, GrowingList):
+            is_filled: Traced = functions.not_equal(value.length, 0)
+            return is_filled
         if type(value) not in _KNOWN and (method := truth_of(self.ctx.session, value)) is not None:
             value = drive(self.call(method, [value], {}))
         if not isinstance(value, Traced):

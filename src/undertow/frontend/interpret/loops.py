@@ -40,6 +40,7 @@ from undertow.frontend.interpret.written import when
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, zero
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
@@ -119,6 +120,13 @@ def items_loop(interp: Interpreter, node: ast.For, over: TracedItems, after: Cel
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
 
 
+def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
+    """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
+    name = node.target.id if isinstance(node.target, ast.Name) else ""
+    index = _Index(np.int64(0), f"{name or 'items'}.index", 1, name, over.get)
+    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Index:
     """The counter of a `for`, carried beside the variables."""
@@ -151,6 +159,7 @@ class _Carried:
     structures: list[Structure] = field(default_factory=list)
     leaves: list[Any] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    before: list[Any] = field(default_factory=list)  # the values themselves
 
     def put(self, values: list[Any], env: Env) -> None:
         env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
@@ -164,6 +173,8 @@ class _Carried:
             leaves, after = flatten(value, is_traced)
             if after != structure:
                 first = unflatten_each(self.structures, self.leaves)[number]
+                if isinstance(value, list):
+                    interp.owned.let_grow(self.before[number], value)
                 raise TypeMismatch(
                     f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
                     span,
@@ -182,6 +193,7 @@ def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, di
         if leaves:
             carried.names.append(name)
             carried.structures.append(structure)
+            carried.before.append(value)
             carried.leaves += leaves
             carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
         elif not isinstance(value, Undefined):
@@ -348,6 +360,8 @@ def _find_changed_names(
         leaves, structure = flatten(now, is_traced)
         if name not in known.changing and (leaves or structure != flatten(value)[1]):
             later = "something else" if isinstance(now, Undefined) else describe(now)
+            if isinstance(now, list):
+                interp.owned.let_grow(value, now)
             changed = Undefined(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE

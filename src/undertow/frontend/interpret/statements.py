@@ -14,11 +14,13 @@ from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
+from undertow.frontend.interpret.growing import call_method
 from undertow.frontend.interpret.operators import INPLACE
 from undertow.frontend.interpret.raising import is_conditional, raise_at_run_time
 from undertow.frontend.interpret.special import of_operator, special
 from undertow.frontend.syntax.queries import HINTS, is_text_of_names
 from undertow.frontend.syntax.source import Env, Undefined
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.text import TracedText, text_of
 from undertow.frontend.values.traced import Traced, roots_of
@@ -53,7 +55,10 @@ class Statements(Interpreter):
                 before = yield self.attribute_of(holder, target.attr, self.span(target, env), env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
-        if isinstance(before, (list, dict, set, deque, bytearray)):
+        if isinstance(before, GrowingList) and isinstance(node.op, ast.Add):
+            yield call_method(self, before, "extend", [value])
+            after = before
+        elif isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
             after = INPLACE[type(node.op)](before, value)
         elif (method := special(self.ctx.session, before, of_operator(node.op)[0].replace("__", "__i", 1))) is not None:

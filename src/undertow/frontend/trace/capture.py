@@ -36,6 +36,7 @@ from undertow.frontend.trace.recursion import too_many_signatures, unknown_resul
 from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of
 from undertow.ir.graph import Attrs, FunctionGraph, Port
@@ -81,10 +82,27 @@ class CaptureSession(Scope):
     # -- calls ---------------------------------------------------------------------------------------------
 
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+        if self.growing:
+            args, kwargs = self._with_growing(definition, args, kwargs)
         arguments = take_arguments(definition, args, kwargs)
         callee = yield self.specialize(definition, arguments)
         self._hand_over(callee, arguments)
         return self.write_call(callee, arguments)[0]
+
+    def _with_growing(
+        self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments of a call, where those that change their length in the callee are lists that may do so."""
+        try:
+            bound = definition.closure.signature.bind(*args, **kwargs)
+        except TypeError:
+            return args, kwargs  # `take_arguments` says what is wrong
+        for name, value in bound.arguments.items():
+            item = self.growing.get((definition, name))
+            if item is not None and type(value) is list:
+                self.interpreter.owned.let_grow(value, item=item)
+                bound.arguments[name] = GrowingList.of(value, item)
+        return bound.args, bound.kwargs
 
     def _take_in(self, function: Specialization, args: list[Any], kwargs: dict[str, Any]) -> None:
         """The containers of its arguments are copies, which belong to this graph."""
@@ -92,6 +110,8 @@ class CaptureSession(Scope):
         bound = function.definition.closure.signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             owned.own_containers(value, function)
+            if type(value) is list:
+                owned.born(value, (function.definition, name))
             default = bound.signature.parameters[name].default
             if isinstance(default, (list, dict)):
                 owned.own_default(value, name)
@@ -223,6 +243,11 @@ class CaptureSession(Scope):
         for (env, name), seen in list(callee.readings.items()):
             self._note_seen(env, name, seen)
         return callee
+
+    def know_results(self, results: Annotation) -> None:
+        function = self._open[self.ctx.open_builder]
+        if function.results is None:
+            function.results = results
 
     def argument_types(self, name: str) -> tuple[Type, ...]:
         functions = (*reversed(self.specializations), *self._grafts.values())

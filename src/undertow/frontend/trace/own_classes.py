@@ -9,9 +9,8 @@ import numpy as np
 
 from undertow.errors import Span, TypeMismatch
 from undertow.frontend.syntax.calling import is_user_class
-from undertow.frontend.values.traced import Traced
 
-_EXACT = frozenset((bool, int, float, list, tuple, dict, str, type(None), np.ndarray, np.float64, np.int64, Traced))
+_EXACT = frozenset((bool, int, float, np.float64))
 _BASES = (int, float)
 _MAY_DIFFER = frozenset(("__init__", "__new__", "__doc__", "__module__", "__dict__", "__repr__", "__class_getitem__"))
 
@@ -22,15 +21,17 @@ def refuse_own_classes(value: Any, called: str, span: Span | None) -> None:
     while stack:
         item = stack.pop()
         kind = type(item)
-        if kind not in _EXACT and (own := _own_method(kind)):  # type: ignore[arg-type]
+        if kind is list or kind is tuple:
+            stack.extend(item)
+        elif kind is dict:
+            stack.extend(item.values())
+        elif isinstance(item, _BASES) and kind not in _EXACT and (own := _own_method(kind)):  # type: ignore[arg-type]
             base = next(base.__name__ for base in _BASES if issubclass(kind, base))
             raise TypeMismatch(
                 f"{called} holds a {kind.__name__}, which has a `{own}` of its own: a graph would take it for a {base}",
                 span,
                 hint=f"pass a plain one, {base}(x), or an object that holds it",
             )
-        if kind in (list, tuple, dict):
-            stack.extend(item.values() if kind is dict else item)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ graph is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,7 @@ class MainGraph:
     paths: Paths = field(default_factory=Paths)
     guarded: frozenset[int] = frozenset()  # hidden arguments that must be guards, by path
     changing: frozenset[Any] = frozenset()  # places in the source that make arrays which change in place
+    growing: Mapping[Any, Any] = field(default_factory=dict)  # places that make lists of run-time length -> their items
     level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
 
 
@@ -155,6 +156,17 @@ class Scope:
 
     def let_change(self, place: Any) -> None:
         raise StartOver(self.main, changing=self.main.changing | {place})
+
+    @property
+    def is_nested(self) -> bool:
+        return len(self._open) > 1
+
+    @property
+    def growing(self) -> Mapping[Any, Any]:
+        return self.main.growing
+
+    def let_grow(self, place: Any, item: Any) -> None:
+        raise StartOver(self.main, growing={**self.main.growing, place: item})
 
     def change_outside(self, array: Traced, builder: Builder) -> None:
         function = self._open.get(builder)

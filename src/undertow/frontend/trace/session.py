@@ -18,6 +18,7 @@ from undertow.types import Type
 
 if TYPE_CHECKING:  # these import sessions
     from undertow.frontend.interpret.branches import StatementInterpreter
+    from undertow.frontend.syntax.annotations import Annotation
     from undertow.frontend.syntax.source import Closure, Env
     from undertow.frontend.trace.definition import Arguments, Binding, Definition, Specialization
     from undertow.frontend.values.traced import Context, Traced
@@ -46,6 +47,17 @@ class Session(Protocol):
 
     def let_change(self, place: Any) -> None:
         """Start over: the array that this place makes changes in place."""
+
+    @property
+    def is_nested(self) -> bool:
+        """Is a function captured because captured code calls it?"""
+
+    @property
+    def growing(self) -> Mapping[Any, Any]:
+        """The places in the source that make lists whose length is known only at run time, and the type of items."""
+
+    def let_grow(self, place: Any, item: Any) -> None:
+        """Start over: the list that this place makes has a length that is known only at run time."""
 
     def change_outside(self, array: Traced, builder: Builder) -> None:
         """A function changes an array of one around it: start over, with the array as a hidden parameter."""
@@ -146,6 +158,9 @@ class Session(Protocol):
         self, callee: Specialization, arguments: Arguments, tangents: Mapping[int, Any] | None = None
     ) -> tuple[Any, list[Traced]]:
         """Write a call node; with `tangents` of some arguments, a tangent node, which adds those of float results."""
+
+    def know_results(self, results: Annotation) -> None:
+        """Say what the function being captured gives: then it may be called before its graph is finished."""
 
     def argument_types(self, name: str) -> tuple[Type, ...]:
         """The argument types of a function that has a graph."""

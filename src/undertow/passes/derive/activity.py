@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from undertow.errors import CaptureError
+from undertow.ir.custom import custom_parts, has_rule, unruled
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.structure import ENTERING, ENTERS
 from undertow.ir.walk import arguments, entered_by, fixpoint, link_of, phase_of, reachable
@@ -51,6 +53,15 @@ def is_smooth(op: str) -> bool:
     """May a derivative go through it? (Also if its row is missing: that is an error later, not a zero.)"""
     row = CATALOGUE[op].grad
     return row != NO_GRADIENT and row is not zero_gradient
+
+
+def custom_sources(node: Node) -> list[list[Operand | None]]:
+    """What each output of a `custom` node depends on: in its rule, whatever the function itself does."""
+    parts = custom_parts(node)
+    if parts.is_reverse:
+        return [list(parts.arguments)] * len(node.types)
+    slopes = iter(parts.slopes)
+    return [[next(slopes)] if is_float(type_) else [] for type_ in node.types]
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -119,7 +130,10 @@ class Flows:
                 continue
             if node.op in ENTERING:
                 sources = [list(self._sources(body, number, node, index)) for index in range(len(node.types))]
-            elif node.op in ("switch", "merge") or (node.op in CATALOGUE and is_smooth(node.op)):
+            elif node.op == "custom":
+                around = unruled(graph).values()
+                sources = [[*operands, *around] for operands in custom_sources(node)]
+            elif node.op in ("switch", "merge", "direction") or (node.op in CATALOGUE and is_smooth(node.op)):
                 sources = [[x for x in node.inputs if isinstance(x, Port)]] * len(node.types)
             else:
                 if node.op == "param":
@@ -184,6 +198,8 @@ class Flows:
         """What a request makes active."""
         body = self.bodies[request.graph]
         graph, masks = body.graph, body.masks
+        if has_rule(graph):
+            _refuse_unruled(graph, request)
         slots = ((phase, index) for phase, indices in enumerate(request.params) for index in indices)
         varied = sum(1 << body.firsts[phase] + index for phase, index in slots)
         active: set[Port] = set()
@@ -198,6 +214,8 @@ class Flows:
             node = graph.nodes[port.node]
             if node.op in ENTERING:
                 todo += self._sources(body, port.node, node, port.index)
+            elif node.op == "custom":
+                todo += custom_sources(node)[port.index]
             else:
                 todo += node.inputs
         requests = {call: self._request_of(body, call, active, varied) for call in body.visits}
@@ -227,6 +245,19 @@ class Flows:
         if any(results) and entered.graph.kind == "loop":
             results = [tuple(1 + index for index in params[0] if index < carried)]
         return Request(body.targets[call], tuple(map(tuple, params)), tuple(results))
+
+
+def _refuse_unruled(graph: FunctionGraph, request: Request) -> None:
+    """Refuse a derivative by a value that a function with its own derivative takes from around it."""
+    for index, port in unruled(graph).items():
+        if index in request.params[0]:
+            name = graph.name.split("~")[0]
+            raise CaptureError(
+                f"a derivative by `{graph.nodes[port.node].short_name}` goes through `{name}`, whose rule says nothing "
+                "about values from around it",
+                graph.span,
+                hint="pass the value as an argument, or ut.stop_gradient of it",
+            )
 
 
 def _is_state(node: Node) -> bool:

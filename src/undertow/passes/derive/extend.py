@@ -44,6 +44,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.ir.budget import check
+from undertow.ir.custom import RULE, custom_parts, has_rule, rule_nodes
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.names import Names
@@ -74,7 +75,27 @@ def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
         if _differentiated(library.functions[name], "tangent"):
             library = _call_copies(library, name, count)
         targets[name] = []
+    library = _drop_rules(library, count)
     return library, Report(dict(count.most_common()), before, size(library), "extend")
+
+
+def _drop_rules(library: Library, count: Counter[str]) -> Library:
+    """The library without the user's own derivatives, where no derivative went through: the functions themselves."""
+    functions = dict(library.functions)
+    for name, graph in library.functions.items():
+        if not has_rule(graph):
+            continue
+        rules, copy = rule_nodes(graph, *RULE), Copy(graph)
+        for number, node in enumerate(graph.nodes):
+            if node.op == "custom":
+                for k, plain in enumerate(custom_parts(node).plain):
+                    assert isinstance(plain, Port)
+                    copy.ports[Port(number, k)] = copy.ports[plain]
+            elif number not in rules:
+                copy.add(number)
+        functions[name] = copy.freeze()
+        count["rule that is not needed"] += 1
+    return Library(functions, library.main)
 
 
 def _differentiated(graph: FunctionGraph, *ops: str) -> list[str]:

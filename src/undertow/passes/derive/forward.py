@@ -17,9 +17,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from undertow.errors import CaptureError
+from undertow.ir.custom import custom_parts
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Const, FunctionGraph, Node, Operand, Phase, Port
-from undertow.ir.structure import ENTERS, SOURCES
+from undertow.ir.structure import ENTERS, RULES, SOURCES
 from undertow.ir.walk import arguments, link_of, phase_of
 from undertow.ops.gradient import NoGradient
 from undertow.ops.op import find
@@ -52,6 +54,9 @@ class Forward:
             call = link_of(node) if node.op == "resume" else number
             if call in self.activity.requests:
                 self.enter(number, node, self.activity.requests[call])
+                continue
+            if node.op in RULES:
+                self.take_rule(number, node)
                 continue
             self.copy.add(number)
             if any(Port(number, index) in self.activity.ports for index in range(len(node.types))):
@@ -98,6 +103,31 @@ class Forward:
         return self.token(old) if isinstance(old, Port) else Const(np.zeros_like(old.value))
 
     # -- nodes ---------------------------------------------------------------------------------------------
+
+    def take_rule(self, number: int, node: Node) -> None:
+        """The user's own derivative: the results of the rule, and its tangents."""
+        if node.op == "custom":
+            parts = custom_parts(node)
+            if parts.is_reverse:
+                raise CaptureError(
+                    f"`{self.graph.name.split('~')[0]}` has a rule for reverse mode alone, and this derivative goes "
+                    "forward through it",
+                    node.span,
+                    hint="use ut.grad or ut.vjp; or write the rule with ut.custom_jvp, which serves both modes",
+                )
+            slopes = iter(parts.slopes)
+            for k, (type_, ruled) in enumerate(zip(node.types, parts.ruled, strict=True)):
+                assert isinstance(ruled, Port)
+                self.copy.ports[Port(number, k)] = self.copy.ports[ruled]
+                slope = next(slopes) if type_.dtype.kind == "float" else None
+                if slope is not None and Port(number, k) in self.activity.ports:
+                    self.beside(number)
+                    self.tangents[Port(number, k)] = self.writer.port(self.copy.operand(slope))
+            return
+        (x,) = node.inputs
+        self.beside(number)
+        port = self.writer.port(self.argument(x) if node.op == "direction" else self.copy.operand(x))
+        self.copy.ports[Port(number)] = port
 
     def push(self, number: int, node: Node) -> None:
         """Write the tangents of a node that has been copied."""

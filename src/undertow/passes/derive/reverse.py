@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from undertow.ir.custom import custom_parts, rule_nodes
 from undertow.ir.draft import Copy, Draft
 from undertow.ir.graph import Attrs, FunctionGraph, Node, Operand, Phase, Port
 from undertow.ir.implied import param_node, start_name, start_node
-from undertow.ir.structure import ENTERING, ENTERS, SOURCES
+from undertow.ir.structure import ENTERING, ENTERS, RULES, SOURCES
 from undertow.ir.walk import arguments, link_of, phase_attr, phase_of
 from undertow.ops.gradient import NoGradient, RowCotangent, dense
 from undertow.ops.op import CATALOGUE
@@ -47,6 +48,7 @@ class Reverse:
         self.cotangents: dict[Port, Term] = {}  # sums so far, by port of the plain graph
         self.tokens: dict[int, list[Port]] = {}  # by region: order tokens of what has been collected there
         self.hoisted = self.entries.hoisted(self.request)
+        self.late = rule_nodes(self.graph, "cotangent")  # of the user's own derivatives, for reverse mode
 
     def make(self) -> FunctionGraph:
         phases = self.write_forward()
@@ -68,15 +70,30 @@ class Reverse:
             own, hoisted = Port(graph.params[index]), self.writer.term(Port(first[len(kept) + position]))
             self.writer.beside(graph.nodes[own.node], 0)
             copy.ports[own] = self.writer.port(fitted(hoisted, graph.type_of(own)).operand)
-        done = {start, *graph.params}
+        done = {start, *graph.params, *self.late}
         for number, node in enumerate(graph.nodes):
             if number in done or copy.phases[number] >= self.request.visits:
                 continue
             if node.op in ENTERS and number in self.activity.requests and not is_checkpoint(node):
                 node = extended_call(node, self.activity.requests[number], self.names, self.entries)
-            copy.add(number, node)
+            if node.op in RULES:
+                self.take_rule(number, node)
+            else:
+                copy.add(number, node)
         phases = [copy.phase(number) for number in range(self.request.visits)]
         return [replace(phases[0], params=tuple(first)), *phases[1:]]
+
+    def take_rule(self, number: int, node: Node) -> None:
+        """The user's own derivative: the results of the rule replace those of the function."""
+        if node.op == "custom":
+            for k, ruled in enumerate(custom_parts(node).ruled):
+                assert isinstance(ruled, Port)
+                self.copy.ports[Port(number, k)] = self.copy.ports[ruled]
+        else:
+            (x,) = node.inputs
+            self.writer.beside(node, self.copy.place(node.region))
+            port = self.writer.port(self.copy.operand(x))
+            self.copy.ports[Port(number)] = self.writer.zero(port) if node.op == "direction" else port
 
     # -- backwards -----------------------------------------------------------------------------------------
 
@@ -175,6 +192,11 @@ class Reverse:
             self.undo_switch(number, node, cotangents)
         elif node.op == "merge":
             self.undo_merge(node, cotangents[0])
+        elif node.op == "custom":
+            self.undo_custom(number, node, cotangents)
+        elif node.op == "direction":
+            assert cotangents[0] is not None
+            self.give(node.inputs[0], cotangents[0])
         else:
             self.undo_primitive(number, node, cotangents)
 
@@ -207,6 +229,30 @@ class Reverse:
             assert isinstance(side, Port)
             self.writer.region = self.draft.home(self.copy.ports[side])
             self.give(side, self.writer.term(Port(switch, index)))
+
+    def undo_custom(self, number: int, node: Node, cotangents: tuple[Term | None, ...]) -> None:
+        """Call what the user wrote for reverse mode; a rule for forward mode is a call like any other."""
+        parts = custom_parts(node)
+        if not parts.is_reverse:
+            slopes = iter(parts.slopes)
+            for type_, cotangent in zip(node.types, cotangents, strict=True):
+                slope = next(slopes) if type_.dtype.kind == "float" else None
+                if slope is not None and cotangent is not None:
+                    self.give(slope, cotangent)
+            return
+        region = self.writer.region
+        for at in sorted(self.late):
+            rule = self.graph.nodes[at]
+            self.writer.beside(rule, self.copy.place(rule.region))
+            if rule.op == "cotangent":
+                index = rule.attrs.integer("index")
+                like = self.copy.ports[Port(number, index)]
+                self.copy.ports[Port(at)] = self.token(cotangents[index], like, node.types[index])
+            else:
+                self.copy.add(at)
+        self.writer.region = region
+        for argument, slope in zip(parts.arguments, parts.slopes, strict=True):
+            self.give(argument, self.writer.term(self.copy.operand(slope)))
 
     def undo_primitive(self, number: int, node: Node, cotangents: tuple[Term | None, ...]) -> None:
         wanted = tuple(x in self.activity.ports for x in node.inputs)
