@@ -27,6 +27,7 @@ from tests.programs import (
     mutual,
     numbers,
     order,
+    weak,
 )
 from tests.programs.program import Expected as Expected
 from tests.programs.program import Plain as Plain
@@ -56,6 +57,7 @@ _MODULES = (
     lazy,
     deep,
     gradients,
+    weak,
 )
 
 PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]

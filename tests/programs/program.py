@@ -100,7 +100,7 @@ class Program:
             given = self.function._map_arguments(self.cases[case])[0]
             return tuple(t.with_shape(t.shape[1:]) for t in given.types), given.structures
         given = self.function.__undertow_arguments__(self.cases[case], {})
-        return given.types, given.structures
+        return given.types, given.structures, given.weak
 
     def __str__(self) -> str:
         return self.name

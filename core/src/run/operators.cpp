@@ -36,7 +36,7 @@ void OperatorRunner::run(Table& table, const OpItem& item) {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
     const bool is_same = item.is_same && is_uniform;
     const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && cache_.recall(table, item)));
-    if (!is_there) {
+    if (!is_there && !(item.may_change && run_in_place(table, item, kernel, lanes, is_uniform))) {
       if (item.is_open)
         run_boxed(table, item, kernel, lanes, is_uniform);
       else if (!run_flat(table, item, kernel, lanes, is_uniform))
@@ -269,6 +269,46 @@ void OperatorRunner::run_static(Table& table, const OpItem& item, const Kernel& 
                                 bool is_uniform) {
   find_views(table, item, is_uniform, inputs_, outputs_);
   if (const Fault found = run_lanes(table, item, kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
+}
+
+/// Change the first operand where it is, if nobody else holds it, and let the result have its memory. After a fault the
+/// lanes before that one have changed; nobody sees them.
+bool OperatorRunner::run_in_place(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                                  bool is_uniform) {
+  constexpr int64_t kFew = 1024;  // bytes of a lane, up to which it is quicker to copy lanes and run them together
+  const int32_t x = item.inputs[0], to = item.outputs[0];
+  const Slot& from = table.region->slots[z(x)];
+  const Slot& out = table.region->slots[z(to)];
+  if (from.home != out.home || from.is_dynamic != out.is_dynamic || from.shape != out.shape) return false;
+  if (!tables_.is_alone(table, x, is_uniform)) return false;
+  const Access access;
+  const auto run = [&](int64_t first, int64_t count) {
+    const View& changed = inputs_[0];
+    outputs_.assign(1, {changed.data, changed.bytes(), changed.shape, changed.rank, changed.dtype});
+    if (const Fault found = kernel.run(count, inputs_.data(), outputs_.data(), tables_.scratch()))
+      fault(table, item, first + found.lane);
+  };
+  inputs_.clear();
+  if (!item.is_open) {
+    for (Operand k : item.inputs) {
+      const Slot& slot = tables_.slot(*table.region, k);
+      const Column column = tables_.column(table, k);
+      inputs_.push_back({column.data, column.stride, slot.shape.data(), slot.rank(), slot.dtype});
+    }
+    run(0, lanes);
+  } else {
+    if (lanes > 1 && tables_.view(table, x, 0).bytes() < kFew) return false;
+    shapes_.resize(1);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      inputs_.clear();
+      for (Operand k : item.inputs) inputs_.push_back(tables_.view(table, k, lane));
+      if (kernel.shape(inputs_.data(), shapes_.data())) fault(table, item, lane);
+      run(lane, 1);
+    }
+  }
+  tables_.move(table, x, to, is_uniform);
+  stats_.changed += table.lanes;
+  return true;
 }
 
 /// Do all lanes certainly have the same shapes? A cheap test, which may fail though they do.

@@ -34,6 +34,7 @@ from undertow.frontend.trace.library import Captured, capture_call, capture_map
 from undertow.frontend.trace.places import Paths
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
+from undertow.frontend.values.operands import is_number
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir.graph import Library
 from undertow.tracebacks import boundary, shorten
@@ -303,6 +304,7 @@ class Function:
         names: list[str] = []
         structures: list[tree.Structure] = []
         mapped: list[bool] = []
+        weak: list[bool] = []
         lengths: list[Type] = []  # of the leaves that are mapped
         for number, arg in enumerate([*bound, *args]):
             is_shared = isinstance(arg, Shared)
@@ -314,6 +316,7 @@ class Function:
             found, structure = tree.flatten(value)
             values = [np.asarray(constant(x)) for x in found]
             leaves += values
+            weak += map(is_number, found) if is_shared else (False,) * len(found)  # a list is an array
             types += opened([leaf_type(x) for x in values], structure)
             lengths += [] if is_shared else map(leaf_type, values)
             names += tree.paths(value, f"x{number}")
@@ -321,7 +324,8 @@ class Function:
             mapped.append(not is_shared)
         common_length(f"`{definition.name}.map`", lengths, definition.closure.span)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
-        arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters)
+        are_weak = tuple(weak) if True in weak else ()
+        arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters, weak=are_weak)
         return arguments, tuple(mapped)
 
     def __undertow_program__(

@@ -25,7 +25,7 @@ from undertow.frontend.trace.derivative import (
 from undertow.frontend.trace.jacobian import Jacobian
 from undertow.frontend.trace.pullback import Pullback
 from undertow.frontend.values import tree
-from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.operands import flags_of, is_weak
 from undertow.frontend.values.traced import capturing, context
 from undertow.tracebacks import boundary
 from undertow.types import is_integer
@@ -211,9 +211,9 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     value = called(*primals[len(bound) :])
     # Positional arguments, bound ones included, in the dtypes of the function's parameters.
     arguments = called.__undertow_arguments__(primals[len(bound) :], {})
-    typed = tuple(arguments.passed(called.__undertow_definition__.closure.signature, arguments.leaves)[0])[
-        : len(primals)
-    ]
+    flags = flags_of(arguments.weak, arguments.leaves)
+    leaves = [leaf.item() if flag else leaf for leaf, flag in zip(arguments.leaves, flags, strict=True)]
+    typed = tuple(arguments.passed(called.__undertow_definition__.closure.signature, leaves)[0])[: len(primals)]
 
     @boundary
     def pull(cotangents: Any) -> tuple[Any, ...]:

@@ -87,7 +87,11 @@ class Program:
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
         wanted = self.captured
-        return wanted.structures == arguments.key and self.accepts(arguments.types)
+        return wanted.structures == arguments.key and self.is_for(arguments) and self.accepts(arguments.types)
+
+    def is_for(self, arguments: Arguments) -> bool:
+        """Was it captured for Python numbers where these are?"""
+        return self.captured.weak is None or self.captured.weak == arguments.weak
 
     def accepts(self, types: Sequence[Type]) -> bool:
         is_fitting = all(a.accepts(b) for a, b in zip(self.captured.types, types, strict=True))
@@ -208,7 +212,7 @@ class Programs:
         # Every change is one operation of a dict or list: no lock, for which a signal handler could wait for ever.
         self._captured: dict[Any, list[Program]] = {}
         self._by_age: list[tuple[Any, Program]] = []  # those that can be captured again
-        self._refused: dict[Any, None] = {}  # (key, types with open lengths) that no program was made for
+        self._refused: dict[Any, None] = {}  # (key, types with open lengths, weak) that no program was made for
         self.quick = quick()
 
     def find(
@@ -217,7 +221,7 @@ class Programs:
         """The program that takes arguments of these types, captured on first use, and its inputs."""
         objects = arguments.objects
         for program in self._captured.get(key, ()):
-            if program.accepts(arguments.types):
+            if program.is_for(arguments) and program.accepts(arguments.types):
                 if (leaves := program.leaves(arguments.leaves, objects)) is not None:
                     return program, leaves
                 assert program.captured.guards is not None
@@ -246,16 +250,17 @@ class Programs:
         self, key: Any, arguments: Arguments, definition: Definition, capture: Callable[[tuple[Type, ...]], Captured]
     ) -> Program | None:
         """A program for arrays of many lengths, where several have been captured; None if it would not be the same."""
-        types = with_open_lengths([program.captured.types for program in self._captured.get(key, ())], arguments.types)
-        if types is None or (key, types) in self._refused:
+        alike = [program for program in self._captured.get(key, ()) if program.is_for(arguments)]
+        types = with_open_lengths([program.captured.types for program in alike], arguments.types)
+        if types is None or (key, types, arguments.weak) in self._refused:
             return None
         captured: Captured | None = None
         with contextlib.suppress(Exception):  # what is wrong is said by a capture for these lengths alone, if at all
             captured = capture(types)
         # Of those captured before, the ones that still hold: others may have read other things outside.
-        known = [p.captured for p in self._captured.get(key, ()) if p.leaves([], arguments.objects) is not None]
+        known = [p.captured for p in alike if p.leaves([], arguments.objects) is not None]
         if captured is None or not any(means_the_same(captured, other) for other in known):
-            self._refused[key, types] = None
+            self._refused[key, types, arguments.weak] = None
             return None
         return Program(captured, definition.name, opened=open_axes(captured.types, arguments.types))
 

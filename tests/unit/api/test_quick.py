@@ -41,8 +41,8 @@ class TestShortWay:
         with ut.options(engine=engine):
             for _ in range(2):
                 for x, kind in [
-                    (2, np.int64), (2.0, np.float64), (True, np.int32), (np.float32(2), np.float32),
-                    (np.int32(2), np.int32), (np.array(2.0), np.float64),
+                    (2, np.int32), (2.0, np.float64), (np.int64(2), np.int64), (True, np.int32),
+                    (np.float32(2), np.float32), (np.int32(2), np.int32), (np.array(2.0), np.float64),
                 ]:  # fmt: skip
                     found = scaled(x, 3)
                     assert type(found) is kind and found == 3 * x

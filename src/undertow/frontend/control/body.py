@@ -8,7 +8,7 @@ written again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +20,12 @@ from undertow.frontend.interpret.drive import Work
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
-from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.operands import convert, flags_of, is_number
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand, roots_of
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.types import CTL, DType, Type, i64, join, promote, said, weak_dtype
+from undertow.types import CTL, Type, i64, join, promote, said, weak_kind
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +38,7 @@ class Body:
     types: list[Type]  # of one iteration or lane
     needs_order: bool = False
     needs_key: bool = False
+    weak: list[bool] = field(default_factory=list)  # which are Python numbers; []: none
     key: Traced | None = None  # of all iterations or lanes, drawn in the enclosing graph
 
 
@@ -54,7 +55,8 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
         ctx.span = span
         name = session.fresh_name(f"{parent.name}.{body.kind}")
         inner = Builder(name, body.kind, span, context=parent.context, device=parent.device, body=body, parent=parent)
-        params = [Traced(inner, inner.param(t, n)) for t, n in zip(body.types, body.names, strict=True)]
+        rows = zip(body.types, body.names, flags_of(body.weak, body.types), strict=True)
+        params = [Traced(inner, inner.param(type, name), is_weak) for type, name, is_weak in rows]
         hidden: list[Any] = []
         order = counter = None
         try:
@@ -99,7 +101,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
     graph, besides = written
     session.graphs[graph.name] = graph
     operands = [
-        operand(value) if isinstance(value, Traced) else Const(cast(value, type.dtype))
+        operand(convert(value, type.dtype)) if isinstance(value, Traced) else Const(cast(value, type.dtype))
         for value, type in zip(body.initial, body.types, strict=True)
     ]
     operands += map(operand, besides)
@@ -114,7 +116,11 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
     values = [Traced(parent, Port(number, k)) for k in range(len(outputs))]
     if body.needs_order:
         parent.effect = values.pop(outputs.index(CTL)).port
-    return values[: len(body.types)] if is_loop else values
+    if not is_loop:
+        return values
+    for value, is_weak in zip(values, body.weak, strict=False):
+        value.is_weak = is_weak
+    return values[: len(body.types)]
 
 
 # -- loops -------------------------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ def graph_loop(
 
     Returns None if the test acts on the world: what the last test does must not be lost, so it belongs in the step.
     """
-    loop = Body("loop", initial, names, [leaf_type(value) for value in initial])
+    loop = Body("loop", initial, names, [leaf_type(value) for value in initial], weak=list(map(is_number, initial)))
     held: list[tuple[Builder, list[Traced], list[Any]]] = []  # of each attempt
 
     def contents(inner: Builder, params: list[Traced]) -> Work:
@@ -146,9 +152,9 @@ def graph_loop(
         if inner.changed:
             ctx.session.interpreter.aliases.check_loop(initial, params, values, inner)
         held.append((inner, params, values))
-        wider = [_widen(*row) for row in zip(names, initial, loop.types, values, strict=True)]
-        if wider != loop.types:
-            raise StartOver(loop, types=wider)
+        wider = [_widen(*row) for row in zip(names, initial, loop.types, loop.weak, values, strict=True)]
+        if wider != list(zip(loop.types, loop.weak, strict=True)):
+            raise StartOver(loop, types=[type for type, _ in wider], weak=[is_weak for _, is_weak in wider])
         return [pred, *(port_in(v, inner.region, ctx, t.dtype) for v, t in zip(values, loop.types, strict=True))]
 
     results = yield write_body(ctx, loop, contents)
@@ -165,41 +171,39 @@ def graph_loop(
     return results
 
 
-def _widen(name: str, initial: Any, type: Type, value: Any) -> Type:
-    """The type that a carried variable needs to hold its next value, too."""
-    called = f"`{name}`" if name else "a loop variable"
-    if is_weak(value):
-        after = Type(weak_dtype(value, type.dtype) if type.shape == () else type.dtype)
-    else:
-        after = leaf_type(value)
-    if after.dtype != type.dtype and is_weak(initial):
-        wider = promote(after.dtype, type.dtype)
-        if after.rank == 0 and wider == weak_dtype(initial, wider):
-            return Type(wider)
+def _widen(name: str, initial: Any, type: Type, is_weak: bool, value: Any) -> tuple[Type, bool]:
+    """The type that a carried variable needs to hold its next value, too, and whether it stays a Python number."""
+    after = leaf_type(value)
+    own, other = type.dtype, after.dtype
+    if not type.rank and not after.rank and own is not other:
+        if is_number(value):
+            if is_weak:
+                return Type(promote(own, other)), True
+            if weak_kind(other.kind, own) == own:
+                return type, False
+        elif is_weak and weak_kind(own.kind, other) == other:
+            return Type(other), False
+        elif isinstance(value, bool) and own.kind != "bool":
+            return type, is_weak
+        elif is_number(initial) and not is_weak:
+            # It has become a value of some dtype only because of others that need a wider one now.
+            wider = promote(own, other)
+            if wider != own:
+                return Type(wider), False
     both = join(type, after)
     if both is None:
-        if after.rank == 0:
-            widen_loop_variable(name, initial, after.dtype)
         if type.rank == after.rank:
             x = name or "x"
             hint = f"give it its final dtype before the loop: {x} = ut.astype({x}, ut.{after.dtype})"
+            if weak_kind(own.kind, other) != other:
+                hint = f"convert the new value: ut.astype(..., ut.{own})"
         else:
             hint = "the number of dimensions of a loop variable must not change: assign the new value to another name"
+        called = f"`{name}`" if name else "a loop variable"
         raise TypeMismatch(
             f"{called} is {describe(initial)} before the loop and {said(after)} after one iteration", hint=hint
         )
-    return both
-
-
-def widen_loop_variable(name: str, value: Any, dtype: DType) -> None:
-    """If the variable `name` is a loop variable that began as a Python number, start over with `dtype` for it."""
-    if not isinstance(value, Traced) or value.builder.body is None or value.port.node not in value.builder.params:
-        return
-    loop, index = value.builder.body, value.builder.params.index(value.port.node)
-    if index < len(loop.names) and loop.names[index] == name and is_weak(loop.initial[index]):
-        wider = promote(value.dtype, dtype)
-        if wider != value.dtype and wider == weak_dtype(loop.initial[index], wider):
-            raise StartOver(loop, types=[*loop.types[:index], Type(wider), *loop.types[index + 1 :]])
+    return both, is_weak and is_number(value)
 
 
 # -- maps --------------------------------------------------------------------------------------------------

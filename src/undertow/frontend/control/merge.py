@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import InternalError, Span, TypeMismatch
-from undertow.frontend.control.body import widen_loop_variable
 from undertow.frontend.syntax.source import Undefined, Unsure
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
@@ -19,7 +18,7 @@ from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Context, Traced, is_traced, roots_of, stays_weak
 from undertow.frontend.values.tree import flatten, unflatten
 from undertow.ir.graph import Port
-from undertow.types import DType, Type, bool_, join, promote, weak_dtype
+from undertow.types import DType, Type, bool_, join, promote, weak_dtype, weak_kind
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +93,8 @@ def _merge_now(joined: Joined, sides: list[Any], ctx: Context) -> Any:
             return side
     for number, raw in enumerate((joined.then, joined.other)):
         beside = sides[1 - number]
-        if isinstance(raw, Joined) and isinstance(beside, Traced) and beside.type.rank == 0:
+        is_strong = isinstance(beside, Traced) and not beside.is_weak and beside.type.rank == 0
+        if isinstance(raw, Joined) and is_strong:
             sides[number] = _with_dtype(raw, sides[number], beside.dtype, ctx)
     builder = ctx.builder
     ctx.builder = joined.builder
@@ -153,10 +153,6 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
         leaves_b, structure_b = [ABSENT] * len(leaves_a), structure_a
     pairs = list(zip(leaves_a, leaves_b, strict=True)) if structure_a == structure_b else []
     fits = [None if _is_settled(x, y) else _fit(x, y) for x, y in pairs]
-    if len(pairs) == 1 and fits[0] is MISFIT:
-        for value, other in (pairs[0], pairs[0][::-1]):
-            if leaf_type(other).rank == 0:
-                widen_loop_variable(name, value, leaf_type(other).dtype)
     if structure_a != structure_b or MISFIT in fits:
         message, where = differ(describe(a), describe(b))
         raise TypeMismatch(message, where, hint=_how_to_agree(a, b, pairs, fits))
@@ -251,13 +247,13 @@ def _merge_leaf(
 
 def unify(a: Any, b: Any) -> DType | None:
     """The dtype that both leaves have, or can take if they are Python numbers; None if there is none."""
-    weak_a, weak_b = map(is_weak, (a, b))
-    if weak_a and weak_b:
-        kinds = weak_dtype(a), weak_dtype(b)
-        return kinds[0] if kinds[0] == kinds[1] else None if bool_ in kinds else promote(*kinds)
-    if weak_a or weak_b:
-        number, strong = (a, b) if weak_a else (b, a)
-        dtype = leaf_type(strong).dtype
-        return dtype if weak_dtype(number, dtype) == dtype else None
     types = leaf_type(a).dtype, leaf_type(b).dtype
-    return types[0] if types[0] == types[1] else None
+    if types[0] == types[1]:
+        return types[0]
+    weak_a, weak_b = stays_weak(a), stays_weak(b)
+    if weak_a and weak_b:
+        return None if bool_ in types else promote(*types)
+    if not weak_a and not weak_b:
+        return None
+    number, strong = types if weak_a else reversed(types)
+    return strong if weak_kind(number.kind, strong) == strong else None

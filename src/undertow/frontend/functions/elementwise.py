@@ -13,10 +13,10 @@ import numpy as np
 from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values import tree
-from undertow.frontend.values.operands import as_operand, convert, is_weak, numbers, type_of
+from undertow.frontend.values.operands import as_operand, as_weak, convert, is_weak, numbers, type_of
 from undertow.frontend.values.traced import Traced, emit, is_traced
 from undertow.tracebacks import boundaries
-from undertow.types import dtype_of, f32, f64, i32, i64
+from undertow.types import dtype_of, f64, i64
 
 __all__ = ["astype", "clip", "positive", "pow", "round", "stop_gradient"]
 
@@ -95,11 +95,8 @@ def astype(x: Any, dtype: Any, /) -> Any:
 def python_number(value: Any) -> Any:
     """A single number as Python's: an f32 with 53 bits, which beside another f32 is an f32 again; so is an i32."""
     value = as_operand(value)
-    dtype = type_of(value).dtype
-    if dtype not in (f32, i32):
-        return value
-    wide = astype(value, f64 if dtype == f32 else i64)
-    return Traced(wide.builder, wide.port, is_weak=True) if isinstance(wide, Traced) else wide.item()
+    kind = type_of(value).dtype.kind
+    return value if kind == "bool" else as_weak(convert(value, f64 if kind == "float" else i64))
 
 
 boundaries(globals(), __all__)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from undertow.frontend.values.operands import bools, floats, numbers, one_axis, same_dtype, some_axes, type_of
+from undertow.frontend.values.operands import bools, compared, floats, numbers, one_axis, same_dtype, some_axes, type_of
 from undertow.frontend.values.traced import emit
 from undertow.ops.op import Op
 
@@ -14,11 +14,15 @@ _COERCIONS: dict[str | None, Callable[..., list[Any]]] = {
     "numbers": numbers, "floats": floats, "whole": numbers, "bools": bools, "same dtype": same_dtype,
     "choice": lambda condition, x, y: [*bools(condition), *same_dtype(x, y)],
 }  # fmt: skip
+_COMPARISONS = frozenset(("eq__", "ne__", "lt__", "le__", "gt__", "ge__"))
 
 
 def function_of(row: Op) -> Callable[..., Any]:
     """A function with the signature and the docstring that the row asks for."""
     op, coerced = row.name, _COERCIONS[row.takes]
+    if not _COMPARISONS.isdisjoint(row.names("__")):
+        assert coerced is same_dtype, "true of all six"
+        coerced = compared
 
     def of_one(x: Any, /) -> Any:
         return emit(op, coerced(x))[0]

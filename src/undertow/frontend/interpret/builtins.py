@@ -27,13 +27,13 @@ from undertow.frontend.interpret.special import truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.places import Getter
-from undertow.frontend.values.operands import as_operand, floats, static_int, type_of
+from undertow.frontend.values.operands import as_operand, as_weak, floats, static_int, type_of
 from undertow.frontend.values.text import TracedText, escaped, formatted, joined, text_of, text_too_early
-from undertow.frontend.values.traced import Traced, effect, emit, is_traced, read
+from undertow.frontend.values.traced import Traced, effect, emit, is_traced, read, stays_weak
 from undertow.frontend.values.tree import flatten
 from undertow.ops.debug import ERRORS
 from undertow.ops.op import CATALOGUE
-from undertow.types import bool_, f32, f64, i32, i64, said
+from undertow.types import bool_, f64, i32, i64, said
 
 
 def _any_traced(args: Sequence[Any]) -> bool:
@@ -146,6 +146,7 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
                 return interp.call_native(python, args if listed is args else [listed, *args[1:]], kwargs)
             pairs = list(zip(keys, values, strict=True))
             return pairs[keys.index(python(keys))][1] if pairs else interp.call_native(python, [[]], kwargs)
+        are_numbers = all(map(stays_weak, values))
         best, best_key = values[0], _single(short, keys[0], f"ut.{name}")
         for value, its_key in zip(values[1:], keys[1:], strict=True):
             _single(short, its_key, f"ut.{name}")
@@ -155,7 +156,7 @@ def _extreme(python: Any, name: str, is_better: Callable[[Any, Any], Any]) -> Ca
                 wins = is_better(its_key, best_key)
                 best = functions.where(wins, _single(short, value, "ut.where"), _single(short, best, "ut.where"))
                 best_key = functions.where(wins, its_key, best_key)
-        return best
+        return as_weak(best) if are_numbers and type_of(best).dtype.kind != "bool" else best
 
     return pick
 
@@ -233,7 +234,7 @@ def _round(x: Any, ndigits: Any = None) -> Any:
         raise TypeMismatch(f"round() takes a single number, not {said(x.type)}", hint="use ut.round(x, 2)")
     is_whole = x.dtype.kind != "float"
     if ndigits is None:
-        return functions.positive(x) if is_whole else _integer(functions.round(x))
+        return as_weak(functions.astype(x, i64)) if is_whole else _integer(functions.round(x))
     digits = static_int(ndigits, "the number of digits of round()")
     if not is_whole:  # f64 is rounded as Python's floats are, f32 as NumPy's
         if x.dtype != f64:
@@ -254,11 +255,11 @@ def _round(x: Any, ndigits: Any = None) -> Any:
 
 
 def _integer(whole: Any) -> Any:
-    """A float without a fraction as an integer; nan and what does not fit is a fault."""
+    """A float without a fraction as an integer of Python's; nan and what does not fit is a fault."""
     whole = as_operand(whole)
     if type_of(whole).dtype.kind != "float":
-        return functions.astype(whole, i64)
-    return emit("to_integer", [whole, whole])[0]
+        return as_weak(functions.astype(whole, i64))
+    return as_weak(emit("to_integer", [whole, whole])[0])
 
 
 def _length(value: Any) -> Any:
@@ -426,8 +427,7 @@ def _in_floats(compute: Callable[..., Any]) -> Callable[..., Any]:
     def work(*values: Any) -> Any:
         taken = [python_number(value) if isinstance(value, Traced) else value for value in values]
         result = compute(*taken)
-        is_wide = any(isinstance(x, Traced) and x.is_weak for x in taken) and isinstance(result, Traced)
-        return Traced(result.builder, result.port, is_weak=True) if is_wide and result.dtype == f64 else result
+        return as_weak(result) if isinstance(result, Traced) and result.dtype == f64 else result
 
     return work
 
@@ -453,7 +453,7 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     builtins.range: _range, builtins.len: _length, builtins.sum: _sum, builtins.pow: _power, builtins.sorted: _sorted,
     builtins.int: _of_one("int", lambda x: _integer(functions.trunc(x)), "ut.astype(x, ut.i64)"),
     builtins.float: _of_one(
-        "float", lambda x: python_number(x) if x.dtype == f32 else functions.astype(x, f64), "ut.astype(x, ut.f64)"
+        "float", lambda x: as_weak(functions.astype(x, f64)), "ut.astype(x, ut.f64)"
     ),
     builtins.round: _round,
     builtins.divmod: lambda a, b: (BINARY[ast.FloorDiv](a, b), BINARY[ast.Mod](a, b)),

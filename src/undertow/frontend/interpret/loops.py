@@ -15,7 +15,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.body import graph_loop
-from undertow.frontend.control.merge import Joined, force
+from undertow.frontend.control.merge import Joined, force, unify
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
@@ -42,11 +42,11 @@ from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_nam
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, zero
-from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.operands import as_weak, is_number, is_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
 from undertow.frontend.values.tree import Structure, flatten, unflatten, unflatten_each
 from undertow.ir.graph import Const
-from undertow.types import i32, promote, weak_dtype
+from undertow.types import i32, i64
 
 _GO_ON, _RETURNED, _BROKE = 0, 1, 2
 _KEEPS_STRUCTURE = "the structure of a loop variable must not change; ut.map collects a value for each iteration"
@@ -86,30 +86,29 @@ def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell 
             "a loop over a range must have one variable", interp.span(node.target, env), "write `for i in range(n):`"
         )
     target = node.target.id
-    dtypes = [bound.dtype for bound in (over.start, over.stop, over.step) if isinstance(bound, Traced)]
-    dtype = dtypes[0]
-    for other in dtypes:
-        dtype = promote(dtype, other)
-    start = over.start if isinstance(over.start, Traced) else dtype.numpy.type(over.start)
-    start = functions.astype(start, dtype)
+    # Whatever the bounds are, Python's ranges give Python's integers.
+    start, stop, step = (
+        as_weak(functions.astype(bound, i64)) if isinstance(bound, Traced) else int(bound)
+        for bound in (over.start, over.stop, over.step)
+    )
 
     def test(leaves: list[Traced]) -> Any:
-        if not isinstance(over.step, Traced):
-            return (functions.less if over.step > 0 else functions.greater)(leaves[0], over.stop)
-        up, down = functions.less(leaves[0], over.stop), functions.greater(leaves[0], over.stop)
-        return functions.where(functions.greater(over.step, 0), up, down)
+        if not isinstance(step, Traced):
+            return (functions.less if step > 0 else functions.greater)(leaves[0], stop)
+        up, down = functions.less(leaves[0], stop), functions.greater(leaves[0], stop)
+        return functions.where(functions.greater(step, 0), up, down)
 
-    if not isinstance(over.step, Traced) and over.step == 0:
+    if not isinstance(step, Traced) and step == 0:
         raise CaptureError(
             "the step of a range must not be zero",
             interp.span(node.iter, env),
             "the default step is 1",
             kind=ValueError,
         )
-    if isinstance(over.step, Traced):
-        holds = functions.not_equal(over.step, 0)
+    if isinstance(step, Traced):
+        holds = functions.not_equal(step, 0)
         effect("raise", [holds], template="the step of a range must not be zero", error="ValueError")
-    index = _Index(start, target, over.step, target, lambda index: index)
+    index = _Index(start, target, step, target, lambda index: index)
     return (yield _statement_loop(interp, node, test, after, env, index))
 
 
@@ -146,7 +145,7 @@ def _last_item(index: _Index, last: Traced) -> Unsure:
         holds = functions.not_equal(last, index.start)
         told = f"cannot access local variable '{name}' where it is not associated with a value"
         effect("raise", [holds], template=told, error="UnboundLocalError")
-        return drive(index.item(functions.subtract(last, index.step)))
+        return drive(index.item(last - index.step))
 
     return Unsure(f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop", read=read)
 
@@ -281,7 +280,7 @@ def _statement_loop(
         _refuse_changed_containers(before, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
-        nexts = [] if index is None else [functions.add(params[0], index.step)]
+        nexts = [] if index is None else [params[0] + index.step]
         nexts += carried.take(env, interp, span)
         nexts += [Traced(array.builder, array.port) for array in known.arrays]
         exits = exits_of(outcome)
@@ -300,7 +299,8 @@ def _statement_loop(
         names = [*own, *carried.labels, *("array" for _ in known.arrays)]
         if known.exits:
             value = known.value if RETURN in known.exits else None
-            returned = [zero(leaf_type(leaf)) for leaf in flatten(value, is_traced)[0]]
+            leaves = flatten(value, is_traced)[0]
+            returned = [as_weak(zero(leaf_type(x))) if is_number(x) else zero(leaf_type(x)) for x in leaves]
             initial += [np.int32(_GO_ON), *returned]
             names += ["flow", *["value"] * len(returned)]
         return graph_loop(ctx, initial, names, header, body)
@@ -346,9 +346,8 @@ def _statement_loop(
 def _fits(before: Any, value: Any, interp: Interpreter) -> bool:
     """Can the loop carry what a variable held before?"""
     held = force(before, interp.ctx)
-    if is_weak(held):
-        return weak_dtype(held, leaf_type(value).dtype) == leaf_type(value).dtype
-    return isinstance(held, Traced) and held.type == leaf_type(value)
+    is_one = is_weak(held) or (isinstance(held, Traced) and not held.type.rank)
+    return is_one and unify(held, value) is not None
 
 
 def _find_changed_names(

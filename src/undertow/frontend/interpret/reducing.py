@@ -27,6 +27,7 @@ from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, T
 from undertow.frontend.interpret.written import Computed, when
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values.leaves import leaf_type, zero
+from undertow.frontend.values.operands import as_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
 from undertow.frontend.values.tree import flatten, unflatten
 from undertow.types import i64, said
@@ -49,23 +50,20 @@ def items_of(value: Any) -> TracedItems | None:
 
 
 def _items_of_range(over: TracedRange) -> TracedItems:
-    step = over.step
+    # Whatever the bounds are, Python's ranges give Python's integers.
+    start, stop, step = (
+        functions.astype(bound, i64) if isinstance(bound, Traced) else int(bound)
+        for bound in (over.start, over.stop, over.step)
+    )
     if isinstance(step, Traced):
         holds = functions.not_equal(step, 0)
         effect("raise", [holds], template="the step of a range must not be zero", error="ValueError")
     elif step == 0:
         raise CaptureError("the step of a range must not be zero", hint="the default step is 1", kind=ValueError)
-    distance = functions.astype(functions.subtract(over.stop, over.start), i64)
     # Rounded up: as many steps as start before the end.
-    steps = functions.negative(functions.floor_divide(functions.negative(distance), step))
-    length = functions.maximum(functions.astype(steps, i64), 0)
-
-    def item(index: Any) -> Any:
-        moved = functions.multiply(index, step)
-        bounds = [bound for bound in (over.start, over.stop, step) if isinstance(bound, Traced)]
-        return functions.astype(functions.add(over.start, moved), bounds[0].dtype)
-
-    return TracedItems("range", length, item)
+    steps = functions.negative(functions.floor_divide(functions.subtract(start, stop), step))
+    length = functions.maximum(steps, 0)
+    return TracedItems("range", length, lambda index: as_weak(functions.add(start, functions.multiply(index, step))))
 
 
 def _any_items(interp: Any, value: Any) -> TracedItems:
@@ -123,7 +121,8 @@ def _enumerate(interp: Any, env: Env | None, iterable: Any, start: Any = 0) -> T
     items = _any_items(interp, iterable)
 
     def item(index: Any) -> Work:
-        return (functions.add(index, start), (yield items.item(index)))
+        number = functions.add(index, start)
+        return (as_weak(number) if isinstance(start, int) else number), (yield items.item(index))
 
     return TracedItems("enumerate", items.length, item)
 

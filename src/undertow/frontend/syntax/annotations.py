@@ -35,6 +35,7 @@ class Annotation:
 
     types: tuple[Type, ...]
     structure: tree.Structure
+    weak: tuple[bool, ...] = ()  # which leaves may be Python numbers: those annotated `int` or `float`; (): none
 
 
 class _Nothing(Exception):
@@ -53,7 +54,10 @@ def read(note: Any) -> Annotation | None:
                 f"the annotation {brief(note)} contains {brief(leaf)}, which is not a type",
                 hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
             )
-    return Annotation(tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in map(stated, leaves)), structure)
+    said = list(map(stated, leaves))
+    weak = tuple(leaf is int or leaf is float for leaf in said)
+    types = tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in said)
+    return Annotation(types, structure, weak if any(weak) else ())
 
 
 def stated(note: Any) -> Any:

@@ -8,7 +8,9 @@ call) is remembered, and the function is captured again with that knowledge.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -32,16 +34,18 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.recursion import too_many_signatures, unknown_result
+from undertow.frontend.trace.recursion import joined, too_many_signatures, unknown_result
 from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
-from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of
+from undertow.frontend.values.operands import as_weak, flags_of, is_number
+from undertow.frontend.values.operands import convert as as_dtype
+from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of, stays_weak
 from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.ir.names import Names
-from undertow.types import CTL, Type, join
+from undertow.types import CTL, Type
 
 # Limits on the signatures of one function, and on how many of them may nest if none is smaller than the one around it:
 # a recursion that enlarges its arguments would never end, and may double them each time.
@@ -66,6 +70,7 @@ class CaptureSession(Scope):
         self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
         self._closures: dict[FunctionType, Closure] = {}
+        self._helpers: dict[Closure, Definition] = {}  # those that are captured as functions
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
@@ -80,6 +85,25 @@ class CaptureSession(Scope):
         return drive(self.interpreter.invoke(closure, args, kwargs))
 
     # -- calls ---------------------------------------------------------------------------------------------
+
+    def outlined(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Definition | None:
+        if self.main.endless is None or not self._leads_from_call([*args, *kwargs.values()]):
+            return None
+        return self._helpers.setdefault(closure, Definition(closure))
+
+    def _leads_from_call(self, values: list[Any]) -> bool:
+        """Are some of these values computed from the result of a call in this graph?"""
+        nodes = self.ctx.open_builder.nodes
+        leaves = [leaf for leaf in tree.flatten(values, is_traced)[0] if isinstance(leaf, Traced)]
+        todo = [leaf.port.node for leaf in leaves if leaf.builder is self.ctx.open_builder]
+        seen = set(todo)
+        for number in todo:  # it grows meanwhile
+            if nodes[number].op == "call":
+                return True
+            ports = (operand.node for operand in nodes[number].inputs if isinstance(operand, Port))
+            todo += [port for port in ports if port not in seen]
+            seen.update(todo)
+        return False
 
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         if self.growing:
@@ -139,7 +163,10 @@ class CaptureSession(Scope):
         effectful = "effect" in callee.hidden or "order" in callee.hidden
         if not callee.results.types and not callee.written and not callee.outer_arrays and not effectful:
             return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
-        inputs = [operand(leaf) for leaf in arguments.leaves]
+        leaves = arguments.leaves
+        if arguments.weak:  # the callee may have met values of another dtype
+            leaves = [as_dtype(leaf, type.dtype) for leaf, type in zip(leaves, callee.types, strict=True)]
+        inputs = [operand(leaf) for leaf in leaves]
         controls: tuple[Port, ...] = ()
         for what in list(callee.hidden):
             if what == "effect":
@@ -162,7 +189,7 @@ class CaptureSession(Scope):
         if tangents is not None:
             wanted = tuple(k for k, type in enumerate(types) if type.dtype.kind == "float")
             op, attrs = "tangent", Attrs(callee=callee.name, given=tuple(tangents), wanted=wanted)
-            inputs += map(operand, tangents.values())
+            inputs += (operand(as_dtype(tangent, callee.types[k].dtype)) for k, tangent in tangents.items())
         outputs = (*types, *(types[k] for k in wanted))
         if callee.definition.is_checkpoint and tangents is None:
             if effectful:
@@ -174,6 +201,8 @@ class CaptureSession(Scope):
             attrs = Attrs(callee=callee.name, checkpoint=True)
         number = builder.add(op, inputs, outputs, attrs, self.ctx.span, callee.definition.short_name, controls)
         values = [Traced(builder, Port(number, k)) for k in range(len(outputs))]
+        for k, is_weak in enumerate(callee.results.weak):
+            values[k].is_weak = is_weak
         if effectful:
             builder.effect = Port(number, len(types) - 1)
         for result, shared, outside in zip(values, callee.shares, callee.shares_outside, strict=False):
@@ -231,7 +260,9 @@ class CaptureSession(Scope):
             callee = self._find(definition, arguments) if ready is None else self._graft(definition, ready, arguments)
         if callee is None:
             name, results = self.fresh_name(definition.name), definition.note("return")
-            callee = Specialization(definition, name, arguments.types, arguments, results=results, binding=self.binding)
+            callee = Specialization(
+                definition, name, arguments.types, arguments, results=results, binding=self.binding, weak=arguments.weak
+            )
             self.specializations.append(callee)
             yield self._capture(callee)
             self.ctx.span = span
@@ -287,16 +318,19 @@ class CaptureSession(Scope):
             count += 1
             if function.arguments.structures != arguments.structures:
                 continue
-            if function.types == arguments.types:
+            if function.types == arguments.types and function.weak == arguments.weak:
                 return function
-            both = [join(a, b) for a, b in zip(function.types, arguments.types, strict=True)]
-            if None in both:
+            if not function.is_open and function.weak != arguments.weak:
                 continue
-            if tuple(both) == function.types:
+            both = joined(function, arguments)
+            if both is None:
+                continue
+            types, weak = both
+            if types == function.types and weak == function.weak:
                 wider = wider or function
             elif function.is_open:
                 # A recursive call has other dimensions: these become known only at run time.
-                raise StartOver(function, types=tuple(both))
+                raise StartOver(function, types=types, weak=weak)
         if wider is None and (count >= _MOST_SPECIALIZATIONS or self._grows(definition, arguments)):
             calls = [function.arguments for function in self.specializations if function.definition is definition]
             raise too_many_signatures(definition.name, calls)
@@ -319,8 +353,9 @@ class CaptureSession(Scope):
             function.began, function.readings, function.changed = next(births), {}, {}
             context = None if outer is None else outer.context
             builder = Builder(function.name, "function", definition.closure.span, context=context)
-            params = zip(function.types, function.arguments.names, strict=True)
-            leaves = [Traced(builder, builder.param(type, name)) for type, name in params]
+            types, names = function.types, function.arguments.names
+            params = zip(types, names, flags_of(function.weak, types), strict=True)
+            leaves = [Traced(builder, builder.param(type, name), is_weak) for type, name, is_weak in params]
             for what in list(function.hidden):
                 self.hide(builder, what)
             self._open[builder] = function
@@ -407,10 +442,13 @@ class CaptureSession(Scope):
             dims: Dims = {}
             places = tree.paths(value, "result", is_traced)
             converted = [
-                convert(leaf, wanted, called if place == "result" else f"`{place}` of `{definition.name}`", dims)
+                convert(leaf, wanted, called if place == "result" else f"`{place}` of `{definition.name}`", dims)[0]
                 for leaf, wanted, place in zip(leaves, note.types, places, strict=True)
             ]
-            return tree.unflatten(structure, [leaf for leaf, _ in converted])
+            if note.weak:
+                are_weak = map(operator.and_, map(stays_weak, leaves), note.weak)
+                converted = [as_weak(value) if weak else value for value, weak in zip(converted, are_weak, strict=True)]
+            return tree.unflatten(structure, converted)
 
         return check
 
@@ -433,5 +471,11 @@ class CaptureSession(Scope):
             converted, type = convert(leaf, wanted, f"the result of `{definition.name}`", {})
             ports.append(port_in(converted, 0, self.ctx))
             types.append(type if wanted is not None else leaf_type(converted))
-        function.results = Annotation(tuple(types), structure)
+        weak = tuple(map(is_number, leaves)) if note is None or note.weak else ()
+        if function.was_called_open and function.results is not None:
+            weak = tuple(map(operator.and_, weak, function.results.weak))
+        weak = weak if True in weak else ()
+        if function.was_called_open and function.results is not None and function.results.weak != weak:
+            raise StartOver(function, results=replace(function.results, weak=weak))
+        function.results = Annotation(tuple(types), structure, weak)
         return ports

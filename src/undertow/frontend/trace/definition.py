@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -30,6 +31,7 @@ from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
+from undertow.frontend.values.operands import is_number
 from undertow.frontend.values.traced import Traced, context, is_traced
 from undertow.ir.graph import FunctionGraph
 from undertow.types import Type
@@ -165,6 +167,7 @@ class Arguments:
     names: list[str]  # one per leaf
     parameters: tuple[str, ...]
     given: Sequence[Any] = ()  # the leaves as the caller has them, before they were converted
+    weak: tuple[bool, ...] = ()  # which leaves are Python numbers; (): none
 
     @property
     def key(self) -> tuple[tree.Structure, ...]:
@@ -212,7 +215,7 @@ class Specialization:
     arguments: Arguments
     # "effect", "key", (builder, port) or Changed of an enclosing graph, or "order": an effect without an order token
     hidden: dict[Any, None] = field(default_factory=dict)
-    results: Annotation | None = None
+    results: Annotation | None = None  # `weak` says which are Python numbers
     graph: FunctionGraph | None = None
     is_open: bool = False
     was_called_open: bool = False
@@ -230,6 +233,7 @@ class Specialization:
     shares: tuple[frozenset[int], ...] = ()
     shares_outside: tuple[tuple[Any, ...], ...] = ()
     unreturned: tuple[int, ...] = ()  # of `written`: those that are no part of its result
+    weak: tuple[bool, ...] = ()  # which leaves of the arguments are Python numbers; (): none
 
     @property
     def outer_arrays(self) -> list[Traced]:
@@ -250,6 +254,7 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     structures: list[tree.Structure] = []
     names: list[str] = []
     dims: Dims = {}
+    weak: list[bool] = []
     for name, value in values.items():
         note = _spread(definition.note(name), value, definition.closure.signature.parameters[name])
         called = f"argument `{name}` of `{definition.name}`"
@@ -277,10 +282,17 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
             leaves.append(converted)
             types.append(seen)
             names.append(path)
+        if note is None:
+            weak += map(is_number, held)
+        elif note.weak:
+            weak += map(operator.and_, map(is_number, held), note.weak)
+        else:
+            weak += (False,) * len(held)
         if note is None and held:
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)
-    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), given)
+    are_weak = tuple(weak) if True in weak else ()
+    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), given, are_weak)
 
 
 def _refuse_attributes(value: object) -> None:
@@ -299,7 +311,7 @@ def _spread(note: Annotation | None, value: Any, parameter: inspect.Parameter) -
     held = tree.children(value)
     if note is None or held is None or parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         return note
-    return Annotation(note.types * len(value), (held[0], *note.structure * len(value)))
+    return Annotation(note.types * len(value), (held[0], *note.structure * len(value)), note.weak * len(value))
 
 
 def _is_list_for_array(value: Any, note: Annotation) -> bool:

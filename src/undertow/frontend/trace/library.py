@@ -24,6 +24,7 @@ from undertow.frontend.trace.returned import refuse_closures
 from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
+from undertow.frontend.values.operands import flags_of
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.ops.debug import ERRORS
@@ -55,6 +56,7 @@ class Captured:
     most_nodes: int | None = None  # that a pass may make of it, where it comes from a file
     guards: Guards | None = None  # what it reads outside; its hidden arguments come after the leaves
     first: list[Any] = field(default_factory=list)  # what these were at capture; emptied by who runs it first
+    weak: tuple[bool, ...] | None = None  # which leaves are Python numbers; None: whichever
 
 
 def capture_main(
@@ -74,7 +76,8 @@ def _attempt(
     session, builder = CaptureSession(main), Builder("main", "main")
     ctx = session.ctx
     session.fresh_name("main")
-    leaves = [Traced(builder, builder.param(t, n)) for t, n in zip(main.types, arguments.names, strict=True)]
+    params = zip(main.types, arguments.names, flags_of(arguments.weak, main.types), strict=True)
+    leaves = [Traced(builder, builder.param(type, name), is_weak) for type, name, is_weak in params]
     ctx.builder, ctx.span = builder, definition.closure.span
     places = session.places = Places(builder, main.paths, main.guarded, main.level)
     for number, value in enumerate(arguments.objects):
@@ -90,6 +93,8 @@ def _attempt(
             ports = [port_in(leaf, 0, ctx) for leaf in results]
         except UndertowError as fault:
             _with_more_guards(main, places)
+            if main.endless is not None:
+                raise main.endless from None
             fault.span = fault.span or ctx.span
             raise
         except StartOver as restart:
@@ -98,6 +103,8 @@ def _attempt(
             raise InternalError(f"nobody was told the {restart}", ctx.span) from restart
         except (Exception, SystemExit) as fault:
             _with_more_guards(main, places)
+            if main.endless is not None:
+                raise main.endless from None
             raise raised_by_python(fault, ctx.span) from None
     if builder.effect is not None:
         ports.append(builder.use(builder.effect))
@@ -105,13 +112,18 @@ def _attempt(
     seed = [] if builder.key is None else [builder.key.node]
     builder.params = [*builder.params[: len(leaves)], *hidden, *seed]
     library = library_of(builder.finish(ports, dropped=frozenset(places.params.difference(hidden))), session.graphs)
-    refuse_endless(library)
+    try:
+        refuse_endless(library)
+    except CaptureError as fault:
+        if main.endless is None:
+            raise StartOver(main, endless=fault) from None
+        raise main.endless from None
     variables = {name: variable for variable, name in session.variables.items()}
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
     return Captured(
         library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
-        has_effect=builder.effect is not None, guards=guards, first=first,
+        has_effect=builder.effect is not None, guards=guards, first=first, weak=arguments.weak,
     )  # fmt: skip
 
 
@@ -164,7 +176,12 @@ def library_of(main: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Libr
 
 
 def learn_types(session: CaptureSession, types: tuple[Type, ...]) -> None:
-    """Widen the types of the main graph to those of a function that turned out to take more sizes."""
+    """Widen the types of the main graph to those of a function that turned out to take more sizes.
+
+    A Python number keeps its own dtype: it is converted where it is passed.
+    """
+    known = session.main.types
+    types = tuple(type.with_dtype(own.dtype) for type, own in zip(types, known, strict=True))
     if types != session.main.types:
         raise StartOver(session.main, types=types)
 

@@ -20,12 +20,12 @@ from undertow.frontend.trace.rows_only import only_rows
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
-from undertow.frontend.values.operands import dims
+from undertow.frontend.values.operands import as_weak, dims, flags_of
 from undertow.frontend.values.rows import IndexedRows
 from undertow.frontend.values.traced import Traced, constant, is_traced, operand
 from undertow.ir.graph import Attrs, Operand, Port
 from undertow.ir.sparse import rows_types, sparse_attr
-from undertow.types import Type, said
+from undertow.types import Type, f64, said
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,9 +75,12 @@ class DifferentiableCall:
         name = f"d_{call.name.rsplit('/', 1)[-1]}"
         number = builder.add("gradient", inputs, tuple(types), attrs, self.session.ctx.span, name)
         outputs = (Traced(builder, Port(number, k)) for k in range(len(types)))
+        weak = flags_of(self.arguments.weak, self.arguments.leaves)
         return [
             IndexedRows(next(outputs), next(outputs), dims(self.arguments.leaves[index]))
             if index in sparse
+            else as_weak(next(outputs))
+            if weak[index] and takes[index].dtype is f64
             else next(outputs)
             for index in wanted
         ]

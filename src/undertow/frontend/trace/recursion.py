@@ -14,9 +14,9 @@ from undertow.errors import CaptureError, Span
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.syntax.source import Closure
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
-from undertow.frontend.trace.definition import Arguments
+from undertow.frontend.trace.definition import Arguments, Specialization
 from undertow.frontend.values import tree
-from undertow.types import DTYPES, DType, Type, i64
+from undertow.types import DTYPES, DType, Type, i64, join
 
 
 def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str], span: Span | None) -> CaptureError:
@@ -97,6 +97,25 @@ _ANNOTATIONS: dict[Any, str] = {
     dict: 'say what it holds: `-> {"a": ut.i64, "b": ut.f64}`, or a dataclass with annotated fields',
     str: "texts are not known before the run: return numbers, and make a text of them in the caller",
 }
+
+
+def joined(function: Specialization, call: Arguments) -> tuple[tuple[Type, ...], tuple[bool, ...]] | None:
+    """The types of arguments that take these, too, and which of them are Python numbers. None if there are none.
+
+    A number beside a value of its kind takes that one's dtype.
+    """
+    none = (False,) * len(call.types)
+    types: list[Type] = []
+    weak: list[bool] = []
+    for a, b, *are_weak in zip(function.types, call.types, function.weak or none, call.weak or none, strict=True):
+        if are_weak[0] != are_weak[1] and a.dtype.kind == b.dtype.kind:
+            a, b = (a, b.with_dtype(a.dtype)) if are_weak[1] else (a.with_dtype(b.dtype), b)
+        both = join(a, b)
+        if both is None:
+            return None
+        types.append(both)
+        weak.append(all(are_weak))
+    return tuple(types), tuple(weak) if True in weak else ()
 
 
 def users_class(structure: tree.Structure) -> type | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import Span, TypeMismatch, brief
-from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.operands import convert, is_weak
 from undertow.frontend.values.traced import Context, Traced, constant
 from undertow.frontend.values.tree import flatten, show
 from undertow.ir.exact import exact
@@ -25,7 +25,7 @@ ABSENT = Absent()
 def leaf_type(value: Any, dtype: DType | None = None) -> Type:
     """The type of a leaf; a Python number takes `dtype`."""
     if isinstance(value, Traced):
-        return value.type
+        return value.type if dtype is None or not value.is_weak else value.type.with_dtype(dtype)
     if is_weak(value):
         return Type(dtype or weak_dtype(value))
     return type_of(np.asarray(constant(value)))
@@ -54,13 +54,13 @@ def is_static_equal(a: Any, b: Any) -> bool:
 
 
 def port_in(value: Any, region: int, ctx: Context, dtype: DType | None = None) -> Port:
-    """A leaf as a token of a region of the current graph."""
+    """A leaf as a token of a region of the current graph; a Python number takes `dtype`."""
     builder = ctx.open_builder
     before = builder.region
     builder.region = region
     try:
         if isinstance(value, Traced):
-            return ctx.session.resolve(value)
+            return ctx.session.resolve(convert(value, dtype) if value.is_weak and dtype is not None else value)
         if dtype is None and isinstance(value, (bool, int, float)):
             dtype = weak_dtype(value)
         if isinstance(value, int) and dtype is not None and dtype.kind == "int":

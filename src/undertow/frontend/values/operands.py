@@ -13,15 +13,30 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import TypeMismatch, brief
-from undertow.frontend.values.traced import Traced, constant, emit, not_a_value, read, stays_weak
+from undertow.frontend.values.traced import Traced, constant, emit, length, not_a_value, read, stays_weak
 from undertow.ops.attributes import MOST_AXES
-from undertow.types import DType, Type, bool_, dtype_of, f64, i64, is_integer, promote, weak_dtype, weak_kind
+from undertow.types import DType, Type, bool_, dtype_of, f64, i32, i64, is_integer, promote, weak_dtype, weak_kind
 from undertow.types import type_of as numpy_type_of
 
 
 def is_weak(value: object) -> bool:
     """Is it a Python number? (NumPy's f64 is a Python float too, but has a dtype of its own.)"""
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def is_number(value: object) -> bool:
+    """Is it a Python integer or float, known now or at run time? (A bool takes every dtype anyway.)"""
+    return stays_weak(value) and value.__class__ is not bool
+
+
+def flags_of(weak: Sequence[bool], values: Sequence[Any]) -> list[bool]:
+    """For each value, whether it is a Python number; those after the last flag are not."""
+    return [*weak, *[False] * (len(values) - len(weak))]
+
+
+def as_weak(value: Any) -> Any:
+    """A single number as Python's: it takes the dtype of what it meets. Its own must be i64 or f64."""
+    return Traced(value.builder, value.port, is_weak=True) if isinstance(value, Traced) else value.item()
 
 
 def type_of(value: Any) -> Type:
@@ -110,10 +125,10 @@ def _traced_dtype(values: Sequence[Any]) -> DType | None:
     """The dtype of traced values that all have the same, and of Python numbers that take it; None if in doubt."""
     common: DType | None = None
     for value in values:
-        if value.__class__ is Traced and not value.is_weak:
+        if value.__class__ is Traced:
             if common is None:
                 common = value.type.dtype
-            if value.type.dtype is not common:
+            if value.type.dtype is not common:  # though one may be weak, and take the other's
                 return None
         elif value.__class__ is not int and value.__class__ is not float:
             return None
@@ -131,9 +146,23 @@ def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any
     return [number(v, dtype) if is_weak(v) else convert(v, dtype) for v in prepared]
 
 
+def _unchanged(dtype: DType) -> DType:
+    return dtype
+
+
+def _at_least_i64(dtype: DType) -> DType:
+    return i64 if dtype is i32 else dtype
+
+
 def same_dtype(*values: Any) -> list[Any]:
     """Operands of one common dtype."""
-    return _to_one(values, lambda dtype: dtype)
+    return _to_one(values, _unchanged)
+
+
+def compared(x: Any, y: Any) -> list[Any]:
+    """Operands of one dtype: as in NumPy, an integer of Python's need not fit in an i32 to be compared with one."""
+    is_wide = (x.__class__ is Traced and x.is_weak) or (y.__class__ is Traced and y.is_weak)
+    return _to_one((x, y), _at_least_i64 if is_wide else _unchanged)
 
 
 def numbers(*values: Any) -> list[Any]:
@@ -251,4 +280,4 @@ def dims(value: Any) -> tuple[Any, ...]:
 def dim(value: Any, axis: int) -> Any:
     """The length of one axis."""
     known = type_of(value).shape[axis]
-    return known if isinstance(known, int) else emit("dim", [value], axis=axis)[0]
+    return known if isinstance(known, int) else length(value, axis)

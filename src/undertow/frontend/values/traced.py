@@ -119,9 +119,7 @@ class Traced:
     @property
     def shape(self) -> tuple[Any, ...]:
         """The dimensions; one that is known only at run time is a traced i64."""
-        return tuple(
-            d if isinstance(d, int) else emit("dim", [self], axis=axis)[0] for axis, d in enumerate(self.type.shape)
-        )
+        return tuple(d if isinstance(d, int) else length(self, axis) for axis, d in enumerate(self.type.shape))
 
     @property
     def size(self) -> Any:
@@ -433,6 +431,13 @@ def emit(op: str, operands: Sequence[Any], **attrs: Any) -> tuple[Any, ...]:
     if current is None or current.builder is None:
         raise used_too_late(next(x for x in operands if isinstance(x, Traced)))
     return write(current, row, operands, packed)
+
+
+def length(value: Any, axis: int) -> Traced:
+    """The length of an axis that is known only at run time: an integer of Python's."""
+    found: Traced = emit("dim", [value], axis=axis)[0]
+    found.is_weak = True
+    return found
 
 
 def write(
