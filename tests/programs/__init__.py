@@ -28,6 +28,7 @@ from tests.programs import (
     mutual,
     numbers,
     order,
+    splits,
     weak,
 )
 from tests.programs.program import Expected as Expected
@@ -41,6 +42,7 @@ _MODULES = (
     mutual,
     branches,
     loops,
+    splits,
     closures,
     containers,
     control,

@@ -64,20 +64,23 @@ def _waiting_groups(plan: Plan) -> set[int]:
     """Groups with arrays, in whose first phase a call of the group waits for another."""
     has_arrays = {region.group for region in plan.regions if any(slot.type.shape for slot in region.slots)}
     waiting: set[int] = set()
-    calls: dict[int, set[int]] = {}  # region -> the groups that its first program calls
+    calls: dict[Place, set[int]] = {}  # the groups that a program of the first phase calls
     for number in reversed(range(len(plan.regions))):
         region = plan.regions[number]
-        own = calls.setdefault(number, set())
-        for stage in region.programs[0].stages if region.programs else ():
-            here: set[int] = set()
-            for item in stage.entered:
-                if isinstance(item, data.Call):
-                    here |= {plan.regions[callee].group for callee in item.callees}
-                for inner, _ in enters(item):
-                    here |= calls.get(inner, set())
-            if region.group in here and region.group in has_arrays and region.group in own:
-                waiting.add(region.group)
-            own |= here
+        for visit, program in enumerate(region.programs):
+            if program.phase:
+                break
+            own = calls.setdefault((number, visit), set())
+            for stage in program.stages:
+                here: set[int] = set()
+                for item in stage.entered:
+                    if isinstance(item, data.Call):
+                        here |= {plan.regions[callee].group for callee in item.callees}
+                    for inner in enters(item):
+                        here |= calls.get(inner, set())
+                if region.group in here and region.group in has_arrays and region.group in own:
+                    waiting.add(region.group)
+                own |= here
     return waiting
 
 

@@ -23,6 +23,7 @@ from undertow.frontend.interpret.math_calls import IN_FLOATS, OTHERS
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.operators import BINARY, are_constants
 from undertow.frontend.interpret.purity import is_users
+from undertow.frontend.interpret.reducing import with_loops
 from undertow.frontend.interpret.special import truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
@@ -492,3 +493,4 @@ PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any
     builtins.any: _fold(any, "logical_or", False),
     builtins.all: _fold(all, "logical_and", True),
 }
+PYTHON.update(with_loops(PYTHON))
