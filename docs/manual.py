@@ -55,6 +55,7 @@ _TITLES = {
     "undertow.ops.nn": "Neural networks",
     "undertow.frontend.functions.linalg": "Products",
     "undertow.frontend.functions.array": "Arranging and picking",
+    "undertow.frontend.functions.selecting": "Choosing by masks",
     "undertow.frontend.functions.creation": "Creation",
     "undertow.frontend.values.random": "Random numbers",
     "undertow.frontend.values.state": "State",

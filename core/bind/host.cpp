@@ -268,6 +268,7 @@ void bind_host(nb::module_& module) {
       .def_ro("peak_width", &RunStats::peak_width)
       .def_ro("packed", &RunStats::packed)
       .def_ro("recalled", &RunStats::recalled)
+      .def_ro("changed", &RunStats::changed)
       .def_ro("shared_steps", &RunStats::shared_steps)
       .def_ro("joint_runs", &RunStats::joint_runs)
       .def_ro("joint_tables", &RunStats::joint_tables)

@@ -186,6 +186,7 @@ __all__ = [
     "moveaxis",
     "multiply",
     "negative",
+    "nonzero",
     "not_equal",
     "one_hot",
     "ones",
@@ -492,6 +493,9 @@ def multiply(x: Any, y: Any, /) -> Array:
 
 def negative(x: Any, /) -> Array:
     """-x."""
+
+def nonzero(x: Any, /) -> tuple[Array, ...]:
+    """The indices of the elements that are not 0: an array for each axis."""
 
 def not_equal(x: Any, y: Any, /) -> Array:
     """`x != y`."""

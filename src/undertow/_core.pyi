@@ -152,6 +152,9 @@ class RunStats:
     def recalled(self) -> int:
         """Results on shared values that an earlier wave had computed."""
     @property
+    def changed(self) -> int:
+        """Arrays that an operator has written into, instead of a copy."""
+    @property
     def shared_steps(self) -> int: ...
     @property
     def joint_runs(self) -> int:

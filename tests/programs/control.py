@@ -1,7 +1,10 @@
-"""Control flow as Python has it: `else` of loops, `match`."""
+"""Control flow as Python has it: `else` of loops, `match`, reductions over as many items as the run has."""
+
+# ruff: noqa: B905 - zip() of different lengths
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -211,6 +214,82 @@ def match_in_a_loop(n: ut.i64) -> ut.i64:
     return n * 100 + steps
 
 
+@ut.function
+def catalan_by_sum(n: ut.i64) -> ut.i64:
+    return 1 if n <= 1 else sum(catalan_by_sum(k) * catalan_by_sum(n - 1 - k) for k in range(n))
+
+
+@ut.function
+def sums_of_pairs(n: ut.i64, a: ut.i64):
+    below = sum(i * j for i in range(n) for j in range(i) if (i + j) % 3 if i > 1)
+    last = 0
+    squares = sum((last := k * k) for k in range(n, 0, -2))
+    return below, squares, last, sum(x for x in (n, a, 3) if x > 2), sum(i * k for i in (1, 2) for k in range(a))
+
+
+@ut.function
+def best_of_many(n: ut.i64):
+    first = max((k * 7 % 11 for k in range(n)), default=-5), min((k * 7 % 11 - 2.5 for k in range(1, n)), default=9.0)
+    pairs = max((k * 7 % 11, -k) for k in range(n + 1)), min(range(n + 1), key=lambda k: -k * 5 % 7)
+    return first, pairs, math.prod(k for k in range(1, n, 2)), max((x for x in [n, 4] if x > 5), default=0)
+
+
+@ut.function
+def best_of_none(n: ut.i64) -> ut.i64:
+    return max(k for k in range(n) if k > 5)
+
+
+@ut.function
+def told_sevens(n: ut.i64) -> ut.bool:
+    print("is", n)
+    return n % 7 == 0
+
+
+@ut.function
+def any_and_all(n: ut.i64):
+    """Both stop as soon as they know."""
+    some = any(told_sevens(k) for k in range(3, n)), all(not told_sevens(k) for k in range(1, n))
+    return (
+        some,
+        any(i * j == n for i in range(2, n) for j in range(2, n)),
+        all(k < 4 for i in range(2) for k in range(n)),
+    )
+
+
+@ut.function
+def along_arrays(xs: ut.f64[None], ys: ut.f64[None]):
+    total = 0.0
+    for i, (x, y) in enumerate(zip(xs, reversed(ys)), 1):
+        if y > 7:
+            break
+        total += i * x * y
+    for k, factor in zip(range(len(xs)), [5.0, 6.0, 7.0]):
+        total = total * 2 + k * factor
+    dots = (
+        sum(x * y for x, y in zip(xs, ys)),
+        sum(map(lambda x, y: x - y * y, xs, ys)),
+        sum(filter(lambda x: x > 2, xs)),
+    )
+    kept = max((x for x in xs if x > 1), default=0.0), any(x > y for x, y in zip(xs, ys))
+    return total, dots, kept, sum(i * x for i, x in enumerate(xs)), sum((x for x in xs), start=10.0)
+
+
+@ut.function
+def sums_of_rows(rows: ut.f64[None, 2]):
+    total = sum((row for row in rows), np.zeros(2))
+    for a, b in rows:
+        total = total + a * b
+    return total, sum(a * b for a, b in rows)
+
+
+@ut.function
+def countdown_of_reversed(n: ut.i64) -> ut.i64:
+    t = 0
+    for k in reversed(range(n, 20, 3)):
+        t = t * 31 + k
+    return t + (countdown_of_reversed(n + 5) if n < 20 else 0)
+
+
 PROGRAMS = [
     program(smallest_factor, (2,), (3,), (15,), (49,), (53,), tags="loop branch"),
     program(primes_below, (0,), (3,), (30,), (70,), tags="loop branch"),
@@ -223,5 +302,19 @@ PROGRAMS = [
     program(match_numbers, *((n,) for n in (0, 2, 9, 40, 55)), tags="branch recursive"),
     program(match_pairs, (0, 2.5), (1, 0.5), (3, 0.0), (4, 1.0), (4, 9.0), (7, 8.0), tags="branch containers"),
     program(areas, (0.0, 1.5), (0.0, 3.0), (2.0, 1.0), tags="branch containers"),
+    program(catalan_by_sum, (0,), (6,), tags="loop recursive"),
+    program(sums_of_pairs, (0, 4), (9, 2), tags="loop branch"),
+    program(best_of_many, (0,), (9,), tags="loop branch"),
+    program(best_of_none, (3,), tags="loop fault"),
+    program(any_and_all, (3,), (9,), (15,), tags="loop effects"),
+    program(
+        along_arrays,
+        (np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0, 7.0])),
+        (np.array([1.5, 9.0]), np.array([4.0, 8.0])),
+        (np.zeros(0), np.zeros(2)),
+        tags="loop arrays",
+    ),
+    program(sums_of_rows, (np.array([[1.0, 2.0], [3.0, 5.0]]),), (np.zeros((0, 2)),), tags="loop arrays"),
+    program(countdown_of_reversed, (3,), (25,), tags="loop recursive"),
     program(match_in_a_loop, (0,), (7,), (40,), tags="loop branch"),
 ]

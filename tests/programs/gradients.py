@@ -221,6 +221,21 @@ def _product(w: np.ndarray) -> tuple[float, np.ndarray]:
 
 _WEIGHTS = np.array([0.5, -1.5, 2.0, 3.0, 0.25])
 
+
+@ut.function
+def quicksorted(x: ut.f64[None]) -> ut.f64[None]:
+    if len(x) <= 1:
+        return x
+    p = x[0]
+    return np.concatenate([quicksorted(x[x < p]), x[x == p], quicksorted(x[x > p])])
+
+
+@ut.function
+def rank_slope(x: ut.f64[None]) -> ut.f64[None]:
+    """Through masks: the weight of each element is its rank."""
+    return ut.grad(lambda v: ut.sum(quicksorted(v) * np.arange(len(v))))(x)
+
+
 PROGRAMS = [
     program(
         power_slope, (1.5, 4), (1.5, 1), (-2.0, 0),
@@ -263,6 +278,10 @@ PROGRAMS = [
     program(
         pulled, (1.5, 3), (1.5, 2),
         tags="gradient recursive branch", stated=[(1.5**3, 3 * 1.5**2, 3 * 1.5**5), (1.5**2, 3.0, 0.0)],
+    ),
+    program(
+        rank_slope, (np.array([3.0, 1.0, 2.0, 0.5]),), (np.zeros(0),),
+        tags="gradient recursive arrays closure", stated=[np.array([3.0, 1.0, 2.0, 0.0]), np.zeros(0)],
     ),
     program(kept_less, (1.5, 3), tags="gradient recursive closure", stated=[4 * 1.5**3]),
     program(constant_part, (1.5, 3), tags="gradient recursive closure", stated=[1.5**3]),

@@ -123,6 +123,54 @@ def draws_by_choice(n: ut.i64) -> ut.f64:
     return ite(n <= 0, 0.0, ut.random.uniform() + draws_by_choice(n - 1))
 
 
+def either(condition, a, b):
+    """A helper that is no @ut.function."""
+    return a if condition else b
+
+
+def both(a, b):
+    if not a:
+        return False
+    return b
+
+
+@ut.function
+def factorial_by_helper(n: ut.i64) -> ut.i64:
+    return either(n <= 1, 1, n * factorial_by_helper(n - 1))
+
+
+@ut.function
+def even_by_helper(n: ut.i64) -> ut.bool:
+    return either(n == 0, True, odd_by_helper(n - 1))
+
+
+@ut.function
+def odd_by_helper(n: ut.i64) -> ut.bool:
+    return both(n != 0, even_by_helper(n - 1))
+
+
+class Scale:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def choose(self, condition, a, b):
+        return a * self.factor if condition else b
+
+
+SCALE = Scale(2.0)
+
+
+@ut.function
+def power_by_method(x: ut.f64, n: ut.i64) -> ut.f64:
+    return SCALE.choose(n == 0, 1.0, x * power_by_method(x, n - 1))
+
+
+@ut.function
+def power_by_closure(x: ut.f64, n: ut.i64) -> ut.f64:
+    choose = lambda condition, a, b: a * x if condition else b  # noqa: E731
+    return choose(n == 0, 1.0, x * power_by_closure(x, n - 1))
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Arguments and results that are not needed
 
@@ -225,6 +273,10 @@ PROGRAMS = [
     program(factorial_by_choice, ([1, 2, 6],), by="map", name="factorials", stated=[np.array([1, 2, 720])]),
     program(choices_in_a_loop, (5,), tags="recursive loop", stated=[1 + 1 + 2 + 6 + 24]),
     program(draws_by_choice, (4,), tags="recursive random", seed=3),
+    program(factorial_by_helper, (5,), tags="recursive", stated=[120]),
+    program(even_by_helper, (7,), (8,), tags="mutual", stated=[False, True]),
+    program(power_by_method, (3.0, 4), tags="recursive closure", stated=[np.float64(162.0)]),
+    program(power_by_closure, (3.0, 4), tags="recursive closure", stated=[np.float64(243.0)]),
     program(one_of_two, (4,), tags="recursive", stated=[4 + 7 + 4]),
     program(one_of_its_results, (4,), tags="recursive", stated=[5 - 4]),
     program(unneeded_on_this_path, (4,), tags="recursive", stated=[8]),

@@ -129,7 +129,7 @@ def first_negative(x, n):
 
 
 @ut.function
-def table(x, n):
+def carried(x, n):
     """Loops inside of loops, and containers of Python numbers."""
     state = (0, 1.0, [0.5, 2])
     for i in range(n):
@@ -179,7 +179,7 @@ PROGRAMS = [
     program(raised, (1.5, 3), (2, 0), tags="recursive"),
     program(raised_beside, (1.5, np.float32(2)), (1.5, 2), tags="recursive"),
     program(first_negative, (X, 4), (X, 2), tags="loop branch"),
-    program(table, (X, np.int32(0)), (X, 3), tags="loop containers"),
+    program(carried, (X, np.int32(0)), (X, 3), tags="loop containers"),
     program(wide, (np.int32(5), 2**40), (np.int32(3), 0), tags="loop"),
     program(descended, (np.float32(2), 3), (np.float32(2), np.int32(0)), tags="loop"),
     program(slope, (2.0, np.float32(3)), stated=[np.float32(9)], tags="gradient"),

@@ -25,7 +25,7 @@ CLAIMS: dict[str, str] = {
     **dict.fromkeys(("identity", "stop_gradient", "reshape", "broadcast_to", "transpose", "expand_dims"), REFERENCE),
     **dict.fromkeys(("squeeze", "flip", "dim", "concat", "stack", "slice", "slice_at", "slice_between"), REFERENCE),
     **dict.fromkeys(("index", "take", "take_along_axis", "unslice", "scatter_add", "add_along_axis"), REFERENCE),
-    **dict.fromkeys(("put", "put_slice", "put_between", "put_rows"), REFERENCE),
+    **dict.fromkeys(("put", "put_slice", "put_between", "put_rows", "compress"), REFERENCE),
     **dict.fromkeys(("fill", "arange", "fold_in", "random_bits", "random_uniform"), REFERENCE),
     **dict.fromkeys(("sum", "sum_to", "prod"), EVERYWHERE),
     **dict.fromkeys(("log10", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"), EVERYWHERE),

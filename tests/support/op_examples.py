@@ -174,6 +174,14 @@ EXAMPLES: dict[str, list[Example]] = {
         for t in (np.int32, np.int64)
         for i in (1, [0, -1, 2, 2], [[0], [1]], [])
     ],
+    "compress": [
+        ([values_of(d, shape), np.asarray(mask, bool)], {"axis": axis})
+        for d in ALL
+        for shape, mask, axis in [
+            ((5,), [1, 0, 0, 1, 1], 0), ((4, 3), [0, 1, 1, 0], 0), ((2, 3), [1, 0, 1], 1), ((0, 2), [], 0),
+            ((2,), [0, 0], 0),
+        ]
+    ],
     "take_along_axis": [
         ([values_of("f32", (2, 3)), np.array([[0, 2], [-1, 1]])], {"axis": 1}),
         ([values_of("f32", (2, 3)), np.array([[0, 1, -1]])], {"axis": 0}),
@@ -287,6 +295,7 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("index", [A3, N(-4)], {"axes": (0,)}),
     ("take", [A3, np.array([0, 3])], {"axis": 0}),
     ("take", [A3, N(-4)], {"axis": 0}),
+    ("compress", [A3, np.array([True, False])], {"axis": 0}),
     ("take_along_axis", [A3, np.array([3])], {"axis": 0}),
     ("take_along_axis", [np.ones((2, 3)), np.zeros((3, 1), int)], {"axis": 1}),
     ("scatter_add", [A3, np.array([3]), np.ones(1)], {"axis": 0}),

@@ -78,6 +78,22 @@ def pairs(w: ut.f64[20, 10], x: ut.f64[10], n: ut.i64) -> ut.f64:
 
 
 @ut.function
+def changes(x: ut.f64[10], y: ut.f64[None], n: ut.i64):
+    """Arrays that change where they are, in a loop and below a call."""
+
+    @ut.function
+    def below(x: ut.f64[10], y: ut.f64[None], n: ut.i64) -> ut.f64:
+        if n == 0:
+            return x[1]
+        for k in range(n):
+            x[k] = y[k] + 1.0
+            y[k] += x[k]
+        return below(x, y, n - 1) + x[n]
+
+    return below(x, y, n), x, y
+
+
+@ut.function
 def speaks(n: ut.i64) -> ut.i64:
     print("at", n)
     if n == 0:
@@ -119,6 +135,7 @@ def _programs(encode: Callable[[StaticGraph], Encoded]) -> list[Program]:
         (arrays, (np.ones(3), 4)),
         (network, (w, table, 4)),
         (pairs, (wide, wide[3], 4)),
+        (changes, (wide[2], np.ones(5), 3)),
         (speaks, (3,)),
         (looks, (np.ones(5), np.arange(4, dtype=np.int32), 4)),
         (ut.grad(looks), (np.ones(5), np.arange(4, dtype=np.int32), 4)),

@@ -20,7 +20,7 @@ struct Stage;
 /// A slot of the item's region or, if negative, constant number ~operand.
 using Operand = int32_t;
 
-constexpr int64_t kFieldsHash = 3102657121;  // of all records, fields and enums below
+constexpr int64_t kFieldsHash = 748964605;  // of all records, fields and enums below
 constexpr int64_t kSmall = 64;  // bytes up to which a value shares the memory of its table
 
 enum class RegionKind : uint8_t { Main, Function, Loop, Map, Branch };
@@ -104,7 +104,7 @@ struct OpFields {
   int32_t kernel{};
   std::vector<Operand> inputs{};
   std::vector<int32_t> outputs{};
-  std::vector<int32_t> last{};  ///< indices of inputs that are arrays with one owner, read here for the last time
+  std::vector<int32_t> last{};  ///< indices of inputs that nobody reads after it: it may overwrite one that it alone holds
 };
 void each_field(auto&& see, OpFields& x) { see(x.node); see(x.kernel); see(x.inputs); see(x.outputs); see(x.last); }
 
@@ -117,7 +117,7 @@ struct BranchFields {
   std::array<int32_t, 2> regions{};  ///< where the predicate is true, where it is false
   std::array<std::vector<Transfer>, 2> transfers{};
   std::vector<Merge> merges{};
-  std::vector<int32_t> drops{};  ///< slots that are not read again once the sides have them
+  std::vector<int32_t> drops{};
 };
 void each_field(auto&& see, BranchFields& x) { see(x.branch); see(x.pred); see(x.visit); see(x.is_last); see(x.regions); see(x.transfers); see(x.merges); see(x.drops); }
 
@@ -150,8 +150,9 @@ struct LoopFields {
   std::vector<Transfer> outers{};
   std::vector<Operand> next{};  ///< of each variable, in the side of that branch where the loop continues
   std::vector<Exit> exits{};
+  std::vector<int32_t> drops{};  ///< slots that are not read again once the body has them
 };
-void each_field(auto&& see, LoopFields& x) { see(x.site); see(x.loop); see(x.body); see(x.branch); see(x.variables); see(x.outers); see(x.next); see(x.exits); }
+void each_field(auto&& see, LoopFields& x) { see(x.site); see(x.loop); see(x.body); see(x.branch); see(x.variables); see(x.outers); see(x.next); see(x.exits); see(x.drops); }
 
 /// A map: each element of its arrays is a lane.
 struct MapFields {

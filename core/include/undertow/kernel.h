@@ -181,6 +181,9 @@ class Kernel {
   /// Is it a matrix product?
   bool is_product() const { return is_product_; }
 
+  /// Is its only result the first operand, but for what it writes? If the two have the same memory, it writes there.
+  bool is_change() const { return is_change_; }
+
   /// If the result is a contiguous part of the first operand: the offset of its first element; else -1.
   virtual int64_t part_at(const View& operand) const { return (void)operand, -1; }
 
@@ -193,6 +196,7 @@ class Kernel {
  protected:
   uint64_t deciding_ = 0;
   bool is_product_ = false;
+  bool is_change_ = false;
 };
 
 /// What a kernel is made from.

@@ -58,9 +58,11 @@ struct OpItem : OpFields {  // kernel -1: the host runs it
   bool is_open = false;     ///< shapes of its operands or results are known only when it runs
   uint64_t shared = 0;      ///< bit k: operand k is the same in all waves below an entry
   bool is_same = false;     ///< all operands are, so the result is too
+  bool may_change = false;  ///< it may write into its first operand, if nobody else holds that
 };
 
 struct BranchItem : BranchFields {
+  bool decides = false;  ///< whether lanes of a loop go on
   bool is_first() const { return visit == 0; }
 };
 

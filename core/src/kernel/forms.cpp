@@ -157,6 +157,11 @@ bool take(const Binding& binding) {
          gives(binding, binding.inputs[0].rank - 1 + binding.inputs[1].rank);
 }
 
+bool compress(const Binding& binding) {
+  return has(binding, 2) && has_axis(binding, binding.inputs[0].rank) && gives(binding, binding.inputs[0].rank) &&
+         binding.inputs[1].dtype == DType::Bool && binding.inputs[1].rank == 1;
+}
+
 bool take_along_axis(const Binding& binding) {
   return has(binding, 2) && has_axis(binding, binding.inputs[0].rank) && is_integer(binding.inputs[1]) &&
          binding.inputs[1].rank == binding.inputs[0].rank && gives(binding, binding.inputs[0].rank);

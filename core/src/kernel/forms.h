@@ -20,6 +20,7 @@ Form concat, stack;                          // arrays, along `axis`
 Form slice, unslice;                         // x, from `starts` to `stops` by `steps`
 Form slice_at, slice_between, index;         // x, and integers
 Form take, take_along_axis;                  // x, indices
+Form compress;                               // x, a mask, along `axis`
 Form scatter_add, add_along_axis;            // x, indices, updates
 Form put, put_slice, put_between, put_rows;  // x, values for a part of it, where that is
 Form reduction, softmax;                     // x, over `axes`

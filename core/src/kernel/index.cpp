@@ -199,6 +199,70 @@ class Take final : public Kernel {
   int axis_;
 };
 
+/// How many elements of a mask are true. Booleans are 0 or 1.
+int64_t count_true(const View& mask, int64_t lane) {
+  const uint8_t* x = mask.lane<uint8_t>(lane);
+  int64_t count = 0;
+  for (int64_t k = 0; k < mask.shape[0]; ++k) count += x[k];
+  return count;
+}
+
+class Compress final : public Kernel {
+ public:
+  explicit Compress(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {
+    deciding_ = 0b10;
+  }
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    if (inputs[1].shape[0] != inputs[0].shape[axis_]) return {Fault::Code::ShapesDiffer, 0};
+    outputs[0] = with_axis(inputs[0], axis_, count_true(inputs[1], 0));
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    const View &x = inputs[0], &mask = inputs[1], &out = outputs[0];
+    const Line line(x, axis_);
+    const int64_t element = size_of(x.dtype), count = out.shape[axis_];
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      if (line.inner == 1)
+        by_size(element, [&](auto unit) { pick<decltype(unit)>(x, mask, out, lane, line, count, scratch); });
+      else
+        pick_rows(x, mask, out, lane, line, count, scratch);
+    return {};
+  }
+
+ private:
+  /// Single elements: each is written, and stays if the mask is true.
+  template <class T>
+  static void pick(const View& x, const View& mask, const View& out, int64_t lane, const Line& line, int64_t count,
+                   Scratch& scratch) {
+    const T* from = x.lane<T>(lane);
+    const uint8_t* wanted = mask.lane<uint8_t>(lane);
+    T* to = out.lane<T>(lane);
+    for (int64_t k = 0; k < line.outer; ++k, from += line.length, to += count) {
+      for (int64_t n = 0, r = 0; n < count; n += wanted[r++]) to[n] = from[r];
+      scratch.worked(line.length * static_cast<int64_t>(2 * sizeof(T)));
+    }
+  }
+
+  static void pick_rows(const View& x, const View& mask, const View& out, int64_t lane, const Line& line, int64_t count,
+                        Scratch& scratch) {
+    const int64_t block = line.inner * size_of(x.dtype);
+    const std::byte* from = x.lane<std::byte>(lane);
+    const uint8_t* wanted = mask.lane<uint8_t>(lane);
+    std::byte* to = out.lane<std::byte>(lane);
+    for (int64_t k = 0; k < line.outer; ++k, from += line.length * block)
+      for (int64_t r = 0; r < line.length; ++r)
+        if (wanted[r] != 0) {
+          copy_block(to, from + r * block, block, scratch);
+          to += block;
+        }
+    scratch.worked(line.outer * count * block);
+  }
+
+  int axis_;
+};
+
 template <class T>
 Fault gather(int64_t lanes, const View& x, const View& indices, const View& out, int axis, Scratch& scratch) {
   const int64_t length = x.shape[axis], count = indices.shape[axis];
@@ -244,6 +308,7 @@ constexpr KernelRow kRows[] = {
     {"slice_between", forms::slice_between, make_kernel<SliceBetween>},
     {"index", forms::index, make_kernel<Index>},
     {"take", forms::take, make_kernel<Take>},
+    {"compress", forms::compress, make_kernel<Compress>},
     {"take_along_axis", forms::take_along_axis, make_kernel<TakeAlongAxis>},
 };
 

@@ -12,7 +12,12 @@ bool is_shape(const View& view, const Shape& wanted) {
   return std::ranges::equal(sizes_of(view), std::span(wanted.sizes, static_cast<size_t>(wanted.rank)));
 }
 
-class Put final : public SameShape {
+class Change : public SameShape {
+ public:
+  Change() { is_change_ = true; }
+};
+
+class Put final : public Change {
  public:
   explicit Put(const Binding& binding)
       : axes_(binding.attrs.axes("axes")),
@@ -60,7 +65,7 @@ class Put final : public SameShape {
   bool leading_;  // only leading axes are indexed, so the place is contiguous
 };
 
-class PutSlice final : public SameShape {
+class PutSlice final : public Change {
  public:
   explicit PutSlice(const Binding& binding) : cuts_(binding.attrs) {}
 
@@ -88,7 +93,7 @@ class PutSlice final : public SameShape {
   Cuts cuts_;
 };
 
-class PutBetween final : public SameShape {
+class PutBetween final : public Change {
  public:
   explicit PutBetween(const Binding& binding)
       : axis_(static_cast<int>(binding.attrs.integer("axis"))), step_(binding.attrs.integer("step")) {}
@@ -122,7 +127,7 @@ class PutBetween final : public SameShape {
   int64_t step_;
 };
 
-class PutRows final : public SameShape {
+class PutRows final : public Change {
  public:
   explicit PutRows(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
 

@@ -32,7 +32,7 @@ void Lockstep::enter_branch(Wave& wave, Fiber* self, const BranchItem& item) {
     ++self->pending;
     wave.ready.push_back(fiber(Fiber::Kind::Branch, &inner, item.visit, self));
   }
-  tables_.drop(table, item.drops);
+  if (!item.decides || sides.count[1] == 0) tables_.drop(table, item.drops);  // lanes that leave a loop exit with them
 }
 
 void Lockstep::divide(Table& table, const BranchItem& item, Sides& sides) {
@@ -75,7 +75,7 @@ void Lockstep::leave_branch(Table& table, const BranchItem& item) {
       }
     }
   }
-  if (table.visits == 1 && item.is_last && table.region->kind != Region::Kind::Loop) {  // a loop reads it once more
+  if (table.visits == 1 && item.is_last && !item.decides) {  // a loop reads it once more
     for (int side = 0; side < 2; ++side) {
       if (sides.table[side] != nullptr) tables_.end(sides.table[side]);
       tables_.pool.drop(sides.index[side]);

@@ -68,6 +68,10 @@ void Lockstep::straight(Table& table, std::span<const Item> items) {
       if (!operators_.add(table, plan_.collects[z(item.number)])) collects.push_back(item);
     } else if (item.kind != Item::Kind::Op || !operators_.add(table, plan_.ops[z(item.number)])) {
       if (item.kind != Item::Kind::Read) operators_.finish(table);
+      if (item.kind == Item::Kind::Op && plan_.ops[z(item.number)].may_change) {
+        for (const Item& before : collects) straight(table, before);  // they may read what changes here
+        collects.clear();
+      }
       straight(table, item);
     }
   }

@@ -18,6 +18,7 @@ void Lockstep::enter_loop(Wave& wave, Fiber* self, const LoopItem& item) {
     for (const Transfer& transfer : *transfers)
       tables_.take(*inner, transfer.to, tables_.slot(*table.region, transfer.from),
                    tables_.column(table, transfer.from), nullptr, table.lanes);
+  tables_.drop(table, item.drops);
   tell(*inner, 0);
   Fiber* made = fiber(Fiber::Kind::Loop, inner, 0, self);
   made->loop = &item;

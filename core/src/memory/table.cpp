@@ -37,6 +37,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   table->lanes = lanes;
   table->visits = visits;
   table->are_frames = are_frames;
+  table->is_joint = stands_for_others;
   table->block = block;
   table->columns = reinterpret_cast<Column*>(block->data());
   table->small = block->data() + head;
@@ -106,6 +107,28 @@ void Tables::end(Table* root) {
     if (table->are_frames) frames -= table->lanes;
     space_->tables.give(table);
   }
+}
+
+bool Tables::is_alone(const Table& table, int32_t number, bool is_uniform) const {
+  const Slot& slot = table.region->slots[z(number)];
+  const Column& column = table.columns[number];
+  if (column.block == nullptr || table.is_joint) return false;
+  const int64_t lanes = is_uniform ? 1 : table.lanes;
+  if (lanes > 1 && column.stride != slot.bytes) return false;
+  if (!slot.is_dynamic) return slot.offset < 0 && column.block->refs == 1;
+  for (int64_t first = 0; first < lanes;) {  // values of several lanes may be side by side in one block
+    const Box* box = column.lane<Box>(first);
+    if (box->block == nullptr) return false;
+    int64_t count = 1;
+    for (; first + count < lanes && box[count].block == box->block; ++count) {
+      const Box& before = box[count - 1];
+      const View value{before.data, 0, before.shape, slot.rank(), slot.dtype};
+      if (box[count].data < before.data + value.bytes()) return false;
+    }
+    if (box->block->refs != count) return false;
+    first += count;
+  }
+  return true;
 }
 
 std::byte* Tables::own(Table& table, int32_t number, bool is_uniform) {

@@ -84,6 +84,7 @@ struct Table {
   int64_t lanes;
   int32_t visits;           ///< phases that will be visited
   bool are_frames = false;  ///< do its lanes count as frames?
+  bool is_joint = false;    ///< does it stand for lanes of other tables, which still hold its values?
   Column* columns;
   Block* block = nullptr;      ///< holds `columns` and the values of small slots
   std::byte* small = nullptr;  ///< these values
@@ -172,6 +173,17 @@ class Tables {
     for (int32_t slot : slots) drop(table, slot);
   }
   void drop_sums(Entry& entry);
+
+  /// May the lanes of a slot be changed where they are? Only if nothing else refers to their memory, and no two lanes
+  /// share it.
+  bool is_alone(const Table& table, int32_t slot, bool is_uniform) const;
+  /// Move a column to another slot of the same type.
+  void move(Table& table, int32_t from, int32_t to, bool is_uniform) {
+    drop(table, to);
+    table.columns[to] = table.columns[from];
+    table.columns[to].stride = is_uniform ? 0 : table.region->slots[z(to)].bytes;
+    table.columns[from] = {};
+  }
 
   /// Fill a slot that has no column yet with lanes of another column: those in `index`, or all.
   void take(Table& to, int32_t slot, const Slot& from_slot, Column from, const int32_t* index, int64_t count);

@@ -86,6 +86,10 @@ class Checker {
         for (Operand x : op.inputs) operand(in, x);
         for (int32_t to : op.outputs)
           if (to != kNoSlot) slot(in, to);
+        for (int32_t k : op.last) {
+          below(k, static_cast<int32_t>(op.inputs.size()), "the number of an operand is out of range");
+          if (op.inputs[z(k)] >= 0) check_drops(in, {op.inputs[z(k)]});
+        }
         break;
       }
       case Kind::Branch: {
@@ -148,6 +152,7 @@ class Checker {
         }
         for (const Transfer& t : loop.outers) accept(slot(body, t.to), operand(in, t.from));
         for (const Exit& exit : loop.exits) accept(slot(in, exit.to), operand(body, exit.from));
+        check_drops(in, loop.drops);
         break;
       }
       case Kind::Map: {

@@ -128,6 +128,13 @@ void mark_shared(const Region& region, OpItem& op) {
                std::ranges::all_of(op.inputs, is_shared);
 }
 
+/// Find the operators that may write into their first operand.
+void mark_change(const Plan& plan, OpItem& op) {
+  op.may_change = op.kernel >= 0 && !op.is_effect && plan.kernels[z(op.kernel)]->is_change() &&
+                  std::ranges::find(op.last, 0) != op.last.end() && op.inputs[0] >= 0 && (op.shared & 1) == 0 &&
+                  op.outputs.size() == 1 && std::ranges::count(op.inputs, op.inputs[0]) == 1;
+}
+
 /// Count how often each slot is read, anywhere in the plan.
 void count_uses(Plan& plan) {
   const auto use = [&](size_t region, Operand x, Reading = Reading::Now) {
@@ -230,8 +237,12 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   for (const Region& region : regions)
     each_item(region, [&](int32_t, const Item& item) {
       singly(*this, item, [&](const Item& one) {
-        if (one.kind == Item::Kind::Op) mark_shared(region, ops[z(one.number)]);
+        if (one.kind != Item::Kind::Op) return;
+        mark_shared(region, ops[z(one.number)]);
+        mark_change(*this, ops[z(one.number)]);
       });
+      if (item.kind == Item::Kind::Loop)
+        branches[z(decides(*this, loops[z(item.number)]) - branches.data())].decides = true;
     });
   make_fused(*this, fused);
   find_deferrals(*this);

@@ -36,7 +36,7 @@ void OperatorRunner::run(Table& table, const OpItem& item) {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
     const bool is_same = item.is_same && is_uniform;
     const bool is_there = !item.is_open && (share(table, item, kernel) || (is_same && cache_.recall(table, item)));
-    if (!is_there) {
+    if (!is_there && !(item.may_change && run_in_place(table, item, kernel, lanes, is_uniform))) {
       if (item.is_open)
         run_boxed(table, item, kernel, lanes, is_uniform);
       else if (!run_flat(table, item, kernel, lanes, is_uniform))
@@ -271,6 +271,46 @@ void OperatorRunner::run_static(Table& table, const OpItem& item, const Kernel& 
   if (const Fault found = run_lanes(table, item, kernel, lanes, inputs_, outputs_)) fault(table, item, found.lane);
 }
 
+/// Change the first operand where it is, if nobody else holds it, and let the result have its memory. After a fault the
+/// lanes before that one have changed; nobody sees them.
+bool OperatorRunner::run_in_place(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
+                                  bool is_uniform) {
+  constexpr int64_t kFew = 1024;  // bytes of a lane, up to which it is quicker to copy lanes and run them together
+  const int32_t x = item.inputs[0], to = item.outputs[0];
+  const Slot& from = table.region->slots[z(x)];
+  const Slot& out = table.region->slots[z(to)];
+  if (from.home != out.home || from.is_dynamic != out.is_dynamic || from.shape != out.shape) return false;
+  if (!tables_.is_alone(table, x, is_uniform)) return false;
+  const Access access;
+  const auto run = [&](int64_t first, int64_t count) {
+    const View& changed = inputs_[0];
+    outputs_.assign(1, {changed.data, changed.bytes(), changed.shape, changed.rank, changed.dtype});
+    if (const Fault found = kernel.run(count, inputs_.data(), outputs_.data(), tables_.scratch()))
+      fault(table, item, first + found.lane);
+  };
+  inputs_.clear();
+  if (!item.is_open) {
+    for (Operand k : item.inputs) {
+      const Slot& slot = tables_.slot(*table.region, k);
+      const Column column = tables_.column(table, k);
+      inputs_.push_back({column.data, column.stride, slot.shape.data(), slot.rank(), slot.dtype});
+    }
+    run(0, lanes);
+  } else {
+    if (lanes > 1 && tables_.view(table, x, 0).bytes() < kFew) return false;
+    shapes_.resize(1);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      inputs_.clear();
+      for (Operand k : item.inputs) inputs_.push_back(tables_.view(table, k, lane));
+      if (kernel.shape(inputs_.data(), shapes_.data())) fault(table, item, lane);
+      run(lane, 1);
+    }
+  }
+  tables_.move(table, x, to, is_uniform);
+  stats_.changed += table.lanes;
+  return true;
+}
+
 /// Do all lanes certainly have the same shapes? A cheap test, which may fail though they do.
 bool OperatorRunner::is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const {
   if (lanes == 1) return true;
@@ -279,6 +319,20 @@ bool OperatorRunner::is_alike(const Table& table, const OpItem& item, const Kern
         tables_.column(table, item.inputs[k]).stride != 0)
       return false;
   return true;
+}
+
+/// Add the shapes of a lane's results to a key. Few lanes have the same mask, but many have masks of one count.
+void OperatorRunner::add_shapes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t at,
+                                std::vector<int64_t>& key) {
+  inputs_.clear();
+  for (Operand x : item.inputs) inputs_.push_back(tables_.view(table, x, at));
+  shapes_.resize(item.outputs.size());
+  const Access access;
+  if (kernel.shape(inputs_.data(), shapes_.data())) {
+    key.push_back(-1 - at);  // it faults, alone
+    return;
+  }
+  for (const Shape& shape : shapes_) key.insert(key.end(), shape.sizes, shape.sizes + shape.rank);
 }
 
 void OperatorRunner::run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform) {
@@ -293,13 +347,16 @@ void OperatorRunner::run_boxed(Table& table, const OpItem& item, const Kernel& k
       const Slot& slot = tables_.slot(*table.region, item.inputs[i]);
       const Column column = tables_.column(table, item.inputs[i]);
       if (slot.is_dynamic) key.push_back(reinterpret_cast<int64_t>(column.lane<Box>(k)->shape));
-      if (decides(kernel, i)) {
-        const View view = tables_.view(table, item.inputs[i], k);
-        const int64_t bytes = view.bytes();
-        const size_t first = key.size();
-        key.resize(first + z((bytes + 7) / 8), 0);
-        lanes::copy(key.data() + first, view.data, bytes);
+      if (!decides(kernel, i)) continue;
+      if (slot.rank() > 0) {
+        add_shapes(table, item, kernel, k, key);
+        continue;
       }
+      const View view = tables_.view(table, item.inputs[i], k);
+      const int64_t bytes = view.bytes();
+      const size_t first = key.size();
+      key.resize(first + z((bytes + 7) / 8), 0);
+      lanes::copy(key.data() + first, view.data, bytes);
     }
     Group* found = nullptr;
     for (size_t g = groups.size(); g-- > 0 && found == nullptr;)

@@ -79,6 +79,8 @@ class OperatorRunner {
   bool run_flat(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_static(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   void run_boxed(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
+  void add_shapes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t at, std::vector<int64_t>& key);
+  bool run_in_place(Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes, bool is_uniform);
   bool is_alike(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes) const;
   void run_group(Table& table, const OpItem& item, const Kernel& kernel, const int32_t* index, int64_t lanes,
                  bool is_uniform);

@@ -32,7 +32,7 @@ void OperatorRunner::count_uses(std::span<const Operand> operands) {
 
 /// Add an operator to the series; false if it must run alone. If its result is the same for all lanes, it runs now.
 bool OperatorRunner::add(Table& table, const OpItem& item) {
-  if (item.kernel < 0 || item.is_effect || item.is_open) return false;
+  if (item.kernel < 0 || item.is_effect || item.is_open || item.may_change) return false;
   if (is_known(table, item)) {
     run(table, item);
     return true;

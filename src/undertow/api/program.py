@@ -77,7 +77,7 @@ class Program:
 
     captured: Captured
     name: str
-    libraries: dict[tuple[bool, bool, bool], Library] = field(default_factory=dict)  # by the arguments of `library`
+    libraries: dict[tuple[bool, ...], Library] = field(default_factory=dict)  # by the arguments of `make_library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
     opened: Axes | None = None  # axes of the arguments whose lengths were known, and are open now
@@ -107,7 +107,7 @@ class Program:
 
     def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
         """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
-        key = engine.takes_hoisted and simplify, simplify, checked
+        key = engine.takes_hoisted and simplify, simplify, checked, engine.forms_waves
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))

@@ -116,8 +116,10 @@ def graph(
         view = _from_here(function.graph(*arguments))
         if passes:
             chosen = settings()
-            is_hoisted = chosen.find_engine().takes_hoisted and chosen.simplify
-            steps = library_steps(function.library(*arguments), is_hoisted, chosen.simplify, chosen.is_checked)
+            engine = chosen.find_engine()
+            is_hoisted = engine.takes_hoisted and chosen.simplify
+            wanted = is_hoisted, chosen.simplify, chosen.is_checked, engine.forms_waves
+            steps = library_steps(function.library(*arguments), *wanted)
             text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:
             text = str(function.plan(*arguments)).rstrip("\n")

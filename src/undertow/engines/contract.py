@@ -265,5 +265,9 @@ class Engine(Protocol):
     def takes_hoisted(self) -> bool:
         """Does it run graphs in which values are read from the entry (hoist, hoist_read)?"""
 
+    @property
+    def forms_waves(self) -> bool:
+        """Do calls that are made together run together? Then loops are split, so that theirs are."""
+
     def plan(self, graph: StaticGraph) -> Plan:
         """Make a graph ready; everything that does not depend on the inputs happens here."""

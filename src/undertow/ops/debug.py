@@ -77,7 +77,8 @@ def _assert_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
 
 def _assert(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     if not np.all(values[0]):
-        raise Fault(fill_in(attrs.text("template"), values[1:]), kind=AssertionError)
+        text, _, hint = fill_in(attrs.text("template"), values[1:]).partition("\nhint: ")
+        raise Fault(text, hint=hint, kind=AssertionError)
     return (np.True_,)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import AXES, AXIS, BOUNDS, is_integer, is_size
-from undertow.ops.faults import element_outside, row_outside, start_outside
+from undertow.ops.faults import element_outside, row_outside, start_outside, unless_static
 from undertow.ops.gradient import Applied, RowCotangent, linear
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import check_axis, meet, shapes_differ
@@ -158,6 +158,32 @@ def _take(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
         raise out_of_range(values[0], (attrs.integer("axis"),), values[1:]) from None
 
 
+def _compress_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    x, mask = types
+    axis = attrs.integer("axis")
+    check_axis("compress", axis, x)
+    if mask.dtype.kind != "bool" or mask.rank != 1:
+        raise TypeMismatch(f"{mask} cannot be the mask of an axis", hint="it must be a vector of booleans")
+    length, wanted = mask.shape[0], x.shape[axis]
+    if isinstance(length, int) and isinstance(wanted, int) and length != wanted:
+        raise TypeMismatch(
+            f"a mask of length {length} does not fit axis {axis} of {x}", hint="it must have the length of that axis"
+        )
+    return (x.with_shape((*x.shape[:axis], None, *x.shape[axis + 1 :])),)
+
+
+def _compress(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x, mask = values
+    axis = attrs.integer("axis")
+    if x.shape[axis] != len(mask):
+        raise Fault(
+            f"a mask of length {len(mask)} does not fit axis {axis} of length {x.shape[axis]}",
+            hint="make it of the same array: x[x > 0]",
+            kind=IndexError,
+        )
+    return (np.compress(mask, x, axis),)
+
+
 def _gather_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     x, indices = types
     axis = attrs.integer("axis")
@@ -201,6 +227,13 @@ def _slice_between_back(at: Applied, g: Term) -> Term:
     return _put_back(at, apply("slice_between", numbers, start, stop, axis=0, step=at.attrs["step"]), g)
 
 
+def _compress_back(at: Applied, g: Term) -> Term | RowCotangent:
+    x, mask = at.x
+    axis = at.attrs.integer("axis")
+    places = apply("compress", positions(size(x, axis), x), mask, axis=0)
+    return RowCotangent(places, g) if axis == 0 else _put_back(at, places, g)
+
+
 def _index_back(at: Applied, g: Term) -> Term | RowCotangent:
     """One axis after the other, from the last to the first; the first may be that of a table's rows."""
     x = at.x[0]
@@ -241,6 +274,11 @@ ROWS: tuple[Op, ...] = (
         "take", 2, _take_rule, _take, "the elements of `axis` at the indices in the second operand",
         linear(lambda at, g: RowCotangent(at.x[1], g) if at.attrs["axis"] == 0 else _put_back(at, at.x[1], g)),
         faults=row_outside, is_apart=True, attrs=AXIS,
+    ),
+    Op(
+        "compress", 2, _compress_rule, _compress,
+        "the elements of `axis` where the mask, the second operand, is true; the length is known at run time",
+        linear(_compress_back), faults=unless_static, attrs=AXIS,
     ),
     Op(
         "take_along_axis", 2, _gather_rule, _gather,

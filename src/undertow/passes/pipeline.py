@@ -12,6 +12,7 @@ PASSES: the library becomes what an engine runs.
 overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
 delay      arguments that not every path through the callee needs are computed where one does
+split      calls that the iterations of a loop do not need from each other are made in a map, so they share waves
 extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
 hoist      arguments that every recursive call hands on unchanged are read from the entry
@@ -40,6 +41,7 @@ from undertow.passes.overflow import check_overflow
 from undertow.passes.phase_constants import propagate_constants
 from undertow.passes.report import Report, size
 from undertow.passes.simplify import simplify
+from undertow.passes.split import split_loops
 
 
 def _propagate(library: Library) -> tuple[Library, Counter[str]]:
@@ -61,7 +63,7 @@ def _drop_unfetched(library: Library) -> tuple[Library, Counter[str]]:
 
 Pass = Callable[[Library], tuple[Library, Report | Counter[str]]]
 # Name, pass, condition. A pass applies if all words of its condition hold: what the library is made for ("simple",
-# "entries", "checked"), and the names of passes that have changed something.
+# "entries", "checked", "waves"), and the names of passes that have changed something.
 Table = tuple[tuple[str, Pass, frozenset[str]], ...]
 ALWAYS: frozenset[str] = frozenset()
 
@@ -76,6 +78,9 @@ PASSES: Table = (
     ("simplify", simplify, frozenset({"simple"})),
     ("delay", delay_arguments, ALWAYS),
     ("simplify", simplify, frozenset({"simple", "delay"})),
+    # Before `extend`, so that the second visits to these calls share waves, too.
+    ("split", split_loops, frozenset({"simple", "waves"})),
+    ("simplify", simplify, frozenset({"simple", "split"})),
     ("extend", extend, frozenset({"entries"})),
     ("extend", partial(extend, collect=False), frozenset({"no entries"})),
     ("simplify", simplify, frozenset({"simple", "extend"})),
@@ -102,20 +107,29 @@ class Step:
 
 
 def make_library(
-    library: Library, takes_hoisted: bool = True, is_simple: bool = True, is_checked: bool = False
+    library: Library,
+    takes_hoisted: bool = True,
+    is_simple: bool = True,
+    is_checked: bool = False,
+    forms_waves: bool = False,
 ) -> Library:
-    """A captured library made ready for engines: hoisted if the engine takes that, simplified and checked if wanted."""
-    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked)
+    """A captured library made ready for engines: as suits the engine, simplified and checked if wanted."""
+    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked, forms_waves)
     return step.after
 
 
 def library_steps(
-    library: Library, takes_hoisted: bool = True, is_simple: bool = True, is_checked: bool = False
+    library: Library,
+    takes_hoisted: bool = True,
+    is_simple: bool = True,
+    is_checked: bool = False,
+    forms_waves: bool = False,
 ) -> Iterator[Step]:
     """The passes of `make_library`, one by one."""
     words = {"entries" if takes_hoisted else "no entries"}
     words |= {"simple"} if is_simple else set()
-    return _steps(library, PASSES, frozenset(words | {"checked"} if is_checked else words))
+    words |= {"checked"} if is_checked else set()
+    return _steps(library, PASSES, frozenset(words | {"waves"} if forms_waves else words))
 
 
 def resolve_markers(library: Library) -> Library:

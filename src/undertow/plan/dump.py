@@ -202,7 +202,8 @@ class _Printer:
         arguments = f"{self.transfers(body, item.variables)}; {self.transfers(body, item.outers)}"
         after = ", ".join(self.operand(x, going) for x in item.next)
         head = f"loop#{item.loop} @{item.site} {self.region_name(body)}({arguments})"
-        return f"{head} while branch#{item.branch} next ({after}) -> ({self.exits(body, item.exits)})"
+        text = f"{head} while branch#{item.branch} next ({after}) -> ({self.exits(body, item.exits)})"
+        return text + self.dropped(item.drops)
 
     def map(self, item: data.Map) -> str:
         arguments = f"{self.transfers(item.body, item.mapped)}; {self.transfers(item.body, item.outers)}"

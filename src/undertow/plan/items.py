@@ -24,6 +24,7 @@ OP, BRANCH, CALL, LOOP, MAP, READ, COLLECT, COLLECTED = range(8)
 Key = tuple[int, ...]
 
 _KINDS = {"call": CALL, "loop": LOOP, "map": MAP}
+_ENTERED = frozenset(_KINDS.values())
 _SINGLE = {
     **dict.fromkeys(READS, READ),
     **dict.fromkeys(COLLECTS, COLLECT),
@@ -157,7 +158,11 @@ class Items:
         return False
 
     def _divide(self) -> None:
-        elements = {key: Element(item.region, item.phase) for key, item in self.items.items()}
+        blocking = self._blocking()
+        elements = {
+            key: Element(item.region, item.phase, blocks=key[0] in _ENTERED and key[1] in blocking)
+            for key, item in self.items.items()
+        }
         ends: dict[int, Element] = {}
         for pair, numbers in self.ends.items():
             for number in numbers:
@@ -182,6 +187,16 @@ class Items:
         for key, element in elements.items():
             self.items[key].turn = element.turn
         self.end_turns = {number: element.turn for number, element in ends.items()}
+
+    def _blocking(self) -> set[int]:
+        """The sites of calls, and of loops and maps that make calls."""
+        sites, owner = self.graph.sites, self.index.owner
+        callers = {owner[site.caller] for site in sites if site.kind == "call"}
+        found = -1
+        while found < len(callers):
+            found = len(callers)
+            callers |= {owner[site.caller] for site in sites if site.callee in callers}
+        return {n for n, site in enumerate(sites, 1) if site.kind == "call" or site.callee in callers}
 
     def _find_branches(self) -> None:
         """Make an item for each turn of a branch in which something happens, on either side or at its ends."""

@@ -1,8 +1,9 @@
 """Liveness of columns: one that is not read again is dropped, and its memory is reused while it is still in the cache.
 
 In a deep recursion every level is still on the stack; without this pass, the columns of all levels would be alive at
-the leaves. The last reader of a slot drops it: a stage after its straight run, or a call or branch that is the only one
-to take it. What is read through an entry, from main, or again in the next iteration of a loop stays.
+the leaves. The last reader of a slot drops it: a stage after its straight run, or a call, branch or loop that is the
+only one to take it. What is read through an entry, from main, or again in the next iteration of a loop stays. What a
+loop exits with is dropped by the branch that decides, if no lane leaves: so the side that goes on holds it alone.
 """
 
 from __future__ import annotations
@@ -12,30 +13,44 @@ from dataclasses import dataclass, field, replace
 
 from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Plan, Program, Read, Slot, Stage
 from undertow.plan.shapes import is_large
-from undertow.plan.walk import Place, inner_reads, items_of, places, reads, run_of, singly, with_programs, writes
+from undertow.plan.walk import (
+    Place,
+    going_on,
+    inner_reads,
+    items_of,
+    places,
+    reads,
+    run_of,
+    singly,
+    with_programs,
+    writes,
+)
 
 _Time = tuple[int, int]  # programs of a region run one after the other, and so do their stages
 _END = 1 << 30  # after all stages
 
 
 @dataclass(slots=True, eq=False)
-class _Last:
+class Last:
     """The last readers of a slot."""
 
     time: _Time = (-1, -1)
     is_pinned: bool = False
     entered: list[Entered] = field(default_factory=list)  # those that are entered
+    exit_by: int = -1  # the branch that decides, if lanes exit a loop with it
+
+    def is_at(self, time: _Time) -> bool:
+        """Is it read in a stage for the last time?"""
+        return self.time == time and not self.is_pinned and self.exit_by < 0
 
 
 def find_lifetimes(plan: Plan) -> Plan:
     """The plan with drops."""
     if not any(_has_memory(slot) for region in plan.regions for slot in region.slots if slot.type.shape):
         return plan
-    lasts = _lasts(plan)
+    lasts = last_reads(plan)
     changed: dict[Place, Program] = {}
     for number, region in enumerate(plan.regions):
-        if plan.regions[region.body].kind == "loop":
-            continue  # the next iteration may read it
         inner = inner_slots(region.programs)
         stages: dict[_Time, list[int]] = {}
         entered: dict[int, list[int]] = {}  # by id of the item
@@ -43,9 +58,13 @@ def find_lifetimes(plan: Plan) -> Plan:
             last = lasts[number][k]
             if last.is_pinned or last.time[0] < 0 or last.time[1] == _END or k in inner or not _has_memory(slot):
                 continue
+            if last.exit_by >= 0 and not any(
+                isinstance(item, Branch) and item.branch == last.exit_by for item in last.entered
+            ):
+                continue
             if not last.entered:
                 stages.setdefault(last.time, []).append(k)
-            elif len(last.entered) == 1 and isinstance(last.entered[0], (Call, Branch)):
+            elif len(last.entered) == 1 and isinstance(last.entered[0], (Call, Branch, Loop)):
                 entered.setdefault(id(last.entered[0]), []).append(k)
         if not stages and not entered:
             continue
@@ -71,16 +90,16 @@ def _dropping(stage: Stage, drops: Iterable[int], entered: dict[int, list[int]])
         return stage
     items = [
         replace(item, drops=tuple(entered[id(item)]))
-        if isinstance(item, (Call, Branch)) and id(item) in entered
+        if isinstance(item, (Call, Branch, Loop)) and id(item) in entered
         else item
         for item in stage.entered
     ]
     return replace(stage, drops=tuple(drops), entered=tuple(items))
 
 
-def _lasts(plan: Plan) -> list[list[_Last]]:
+def last_reads(plan: Plan) -> list[list[Last]]:
     """The last reader of each slot of each region."""
-    lasts = [[_Last() for _ in region.slots] for region in plan.regions]
+    lasts = [[Last() for _ in region.slots] for region in plan.regions]
 
     def read(region: int, x: int, time: _Time, item: Entered | None = None) -> None:
         if x < 0:
@@ -99,11 +118,17 @@ def _lasts(plan: Plan) -> list[list[_Last]]:
                 lasts[region][x].is_pinned = True
 
     def enter(region: int, time: _Time, item: Entered) -> None:
-        if isinstance(item, Loop):
-            pin(region, reads(item))
-            return
         for x in reads(item):
             read(region, x, time, item)
+        if isinstance(item, Loop):
+            pin(item.body, [transfer.to for transfer in item.outers])  # read by the next iteration
+            for exit_ in item.exits:
+                if exit_.source >= 0:
+                    lasts[item.body][exit_.source].exit_by = item.branch
+            going = going_on(plan, item)
+            for x in item.next:
+                read(going, x, (_END, _END))
+            return
         if isinstance(item, Call):
             pin(region, item.hoists)  # every activation below the entry may read them
         elif isinstance(item, Branch):

@@ -2,8 +2,9 @@
 
 An item is *blocking* if it is a call or contains one. Items that need no call's result come before the first point
 where calls are made, those that need only results of these calls before the second, and so on. Branches, loops and maps
-without calls begin and end within one stage, and only delay the items that need them. Operators that only order others
-are removed.
+without calls begin and end within one stage, and only delay the items that need them. A change of an array also waits
+for those that read it before, unless they make calls: then nobody needs the array any more, and it need not be copied.
+Operators that only order others are removed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from undertow.plan import plan as data
 from undertow.plan import walk
 from undertow.plan.lower import ORDERS_ONLY
 from undertow.plan.plan import NO_SLOT, Plan
+from undertow.plan.shapes import CHANGES
 from undertow.plan.walk import Place, enters, places, with_programs
 
 _Level = tuple[int, int]  # (rounds of calls before it, then rounds of branches, loops and maps without calls)
@@ -59,6 +61,8 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
     runs_straight = [walk.is_straight(item) for item in items]
     levels: list[_Level] = [(0, 0)] * len(items)
     last: dict[int, int] = {}  # round of calls -> the last stage before it
+    changed = {n: x for n, item in enumerate(items) if (x := _changed(plan, item)) is not None}
+    readers: dict[int, list[int]] = {}  # of what changes
     done = _sorted(before)
     if len(done) != len(items):
         raise GraphError(f"region {plan.regions[region].name} depends on itself")
@@ -68,6 +72,13 @@ def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) 
             calls, steps = levels[m]
             after = (calls + 1, 0) if blocks_here[m] else (calls, steps) if runs_straight[m] else (calls, steps + 1)
             level = max(level, after)
+        if changed:
+            for m in readers.get(changed[n], ()) if n in changed else ():
+                calls, steps = levels[m]
+                if calls == level[0] and not blocks_here[m]:
+                    level = max(level, (calls, steps if runs_straight[m] else steps + 1))
+            for x in {*walk.reads(items[n])}.intersection(changed.values()):
+                readers.setdefault(x, []).append(n)
         levels[n] = level
         if not blocks_here[n]:
             last[level[0]] = max(last.get(level[0], 0), level[1])
@@ -105,6 +116,13 @@ def _sorted(before: list[set[int]]) -> Sequence[int]:
             if missing[m] == 0:
                 heapq.heappush(ready, m)
     return done
+
+
+def _changed(plan: Plan, item: data.Item) -> data.Operand | None:
+    """The array that an item changes."""
+    if isinstance(item, data.Op) and item.kernel != ORDERS_ONLY and plan.kernels[item.kernel].op in CHANGES:
+        return item.inputs[0]
+    return None
 
 
 def _only_orders(item: data.Item) -> bool:

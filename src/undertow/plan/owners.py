@@ -1,16 +1,19 @@
-"""Arrays with one owner: an operator computes them, and only operators of the same frame read them.
+"""Arrays that their last reader may overwrite (`Op.last`).
 
-The last reader of an owned array may write its result into it (`Op.last`); no kernel does so yet. A slice may be a view
-of its operand, and so may the parts of a concatenated row: operands and results of views are not owned.
+One is an array with one owner: an operator computes it, and only operators of the same frame read it. (A slice may be a
+view of its operand, and so may the parts of a concatenated row: operands and results of views are not owned.) The other
+is the array that a `put` changes, wherever it comes from, if nothing in the region reads it afterwards: whether another
+region still holds it, such as a caller, is known when the `put` runs. Then it is copied.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from undertow.plan.lifetimes import last_reads
 from undertow.plan.plan import Fused, Op, Plan, Program, Stage, Straight
-from undertow.plan.shapes import COPIES, count_of, is_row, part_at
-from undertow.plan.walk import Place, items_in, run_of, singly, use_counts, with_programs
+from undertow.plan.shapes import CHANGES, COPIES, count_of, is_row, part_at
+from undertow.plan.walk import Place, items_in, places, reads, run_of, singly, use_counts, with_programs
 
 _VIEWS = {*COPIES, "slice", "concat", "stack"}
 
@@ -21,6 +24,7 @@ def find_owners(plan: Plan) -> Plan:
         return plan
     uses = use_counts(plan)
     changed: dict[Place, Program] = {}
+    changes = _changes(plan)
     for number, region in enumerate(plan.regions):
         readers: dict[int, list[Op]] = {}  # array that an operator computes -> its readers, in order
         for step in singly(items_in(region)):
@@ -31,7 +35,7 @@ def find_owners(plan: Plan) -> Plan:
                 for to in step.outputs:
                     if to >= 0 and region.slots[to].type.shape and not region.slots[to].is_shared:
                         readers[to] = []
-        last: dict[str, set[int]] = {}  # by node: slots that it owns
+        last = changes.get(number, {})  # by node: slots that it owns
         for x, ops in readers.items():
             if ops and len(ops) == uses[number][x]:
                 last.setdefault(ops[-1].node, set()).add(x)
@@ -39,6 +43,28 @@ def find_owners(plan: Plan) -> Plan:
             for k, program in enumerate(region.programs):
                 changed[number, k] = Program(program.phase, tuple(_marked(stage, last) for stage in program.stages))
     return with_programs(plan, changed)
+
+
+def _changes(plan: Plan) -> dict[int, dict[str, set[int]]]:
+    """The slots that a `put` changes and nothing reads afterwards, by region and node."""
+    found: dict[int, dict[str, set[int]]] = {}
+    if not any(kernel.op in CHANGES for kernel in plan.kernels):
+        return found
+    lasts = last_reads(plan)
+    for number, p, program in places(plan):
+        for s, stage in enumerate(program.stages):
+            read: set[int] = set()  # by what comes later in this stage
+            steps = list(singly(stage.straight))
+            for step in (*singly(stage.deferred), *stage.entered):
+                read.update(reads(step))
+            for step in reversed(steps):
+                if isinstance(step, Op) and step.kernel >= 0 and plan.kernels[step.kernel].op in CHANGES:
+                    x, *others = step.inputs
+                    is_read = x in read or x in others or (x >= 0 and not lasts[number][x].is_at((p, s)))
+                    if x >= 0 and not is_read and not plan.regions[number].slots[x].is_shared:
+                        found.setdefault(number, {}).setdefault(step.node, set()).add(x)
+                read.update(reads(step))
+    return found
 
 
 def _is_view(plan: Plan, region: int, op: Op) -> bool:

@@ -509,7 +509,8 @@ class _RegionReader:
         branch = self.numbered(line.past("while"), "branch")
         going = self.going_on(line.past("next", "("), body, branch)
         after = self.operands(line, ")", going)
-        return data.Loop(site, number, body, branch, variables, outers, after, self.exits(line, body))
+        exits = self.exits(line, body)
+        return data.Loop(site, number, body, branch, variables, outers, after, exits, self.drops(line))
 
     def going_on(self, line: Line, body: int, branch: int) -> int:
         """The region that continues a loop, from the lines of its body."""

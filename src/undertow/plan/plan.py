@@ -93,7 +93,7 @@ class Op:
     kernel: KernelNumber
     inputs: tuple[Operand, ...]
     outputs: tuple[SlotNumber, ...]
-    last: tuple[int, ...] = ()  # indices of inputs that are arrays with one owner, read here for the last time
+    last: tuple[int, ...] = ()  # indices of inputs that nobody reads after it: it may overwrite one that it alone holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ class Branch:
     regions: tuple[RegionNumber, RegionNumber]  # where the predicate is true, where it is false
     transfers: tuple[tuple[Transfer, ...], tuple[Transfer, ...]]
     merges: tuple[Merge, ...]
-    drops: tuple[SlotNumber, ...] = ()  # slots that are not read again once the sides have them
+    # Slots that are not read again once the sides have them. The branch of a loop drops them if no lane leaves.
+    drops: tuple[SlotNumber, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ class Loop:
     outers: tuple[Transfer, ...]
     next: tuple[Operand, ...]  # of each variable, in the side of that branch where the loop continues
     exits: tuple[Exit, ...]
+    drops: tuple[SlotNumber, ...] = ()  # slots that are not read again once the body has them
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Chooses the schedule of each group of functions.
 
 *Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, while
-an *agenda* takes all lanes that have reached a stage, whatever else they wait for. A group is *narrow* if it works on
-numbers (it may index arrays of its entry), and no activation makes two calls at once, so its waves never widen: where
-lanes are few, each runs alone. Several threads may run parts of a wave (*parallel*) if nothing in it runs on the host,
-is collected, is mapped, or has a size known only at run time; waves of numbers (*scalar*) may be cut anywhere.
+an *agenda* takes all lanes that have reached a stage, whatever else they wait for. (Where arrays change in place, it is
+lockstep all the same.) A group is *narrow* if it works on numbers (it may index arrays of its entry), and no activation
+makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Several threads may run parts
+of a wave (*parallel*) if nothing in it runs on the host, is collected, is mapped, or has a size known only at run time;
+waves of numbers (*scalar*) may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from undertow.plan import plan as data
 from undertow.plan.kernels import Traits, TraitsOf
 from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import NO_SLOT, Group, Plan, Schedule
+from undertow.plan.shapes import CHANGES
 from undertow.plan.walk import Place, entered_groups, enters, inner_reads, items_in, singly, writes
 
 _COPIES = ("identity", "stop_gradient", "fill")
@@ -25,7 +27,7 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
     """The plan with a schedule for each group; `forced` is the schedule of all."""
     traits = [traits_of(kernel) for kernel in plan.kernels]
     enter_groups = entered_groups(plan)
-    agenda = _waiting_groups(plan) if forced is None else set()
+    agenda = _waiting_groups(plan) - _closed(enter_groups, _changing_groups(plan)) if forced is None else set()
     parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(r, traits)})
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
     narrow = _narrow_groups(plan, traits, enter_groups)
@@ -62,21 +64,35 @@ def _waiting_groups(plan: Plan) -> set[int]:
     """Groups with arrays, in whose first phase a call of the group waits for another."""
     has_arrays = {region.group for region in plan.regions if any(slot.type.shape for slot in region.slots)}
     waiting: set[int] = set()
-    calls: dict[int, set[int]] = {}  # region -> the groups that its first program calls
+    calls: dict[Place, set[int]] = {}  # the groups that a program of the first phase calls
     for number in reversed(range(len(plan.regions))):
         region = plan.regions[number]
-        own = calls.setdefault(number, set())
-        for stage in region.programs[0].stages if region.programs else ():
-            here: set[int] = set()
-            for item in stage.entered:
-                if isinstance(item, data.Call):
-                    here |= {plan.regions[callee].group for callee in item.callees}
-                for inner, _ in enters(item):
-                    here |= calls.get(inner, set())
-            if region.group in here and region.group in has_arrays and region.group in own:
-                waiting.add(region.group)
-            own |= here
+        for visit, program in enumerate(region.programs):
+            if program.phase:
+                break
+            own = calls.setdefault((number, visit), set())
+            for stage in program.stages:
+                here: set[int] = set()
+                for item in stage.entered:
+                    if isinstance(item, data.Call):
+                        here |= {plan.regions[callee].group for callee in item.callees}
+                    for inner in enters(item):
+                        here |= calls.get(inner, set())
+                if region.group in here and region.group in has_arrays and region.group in own:
+                    waiting.add(region.group)
+                own |= here
     return waiting
+
+
+def _changing_groups(plan: Plan) -> set[int]:
+    """Groups that change arrays where they are. An agenda would copy them, since its frames hold all that they had."""
+    if not any(kernel.op in CHANGES for kernel in plan.kernels):
+        return set()
+    return {region.group for region in plan.regions if any(_is_change(plan, x) for x in singly(items_in(region)))}
+
+
+def _is_change(plan: Plan, item: data.Item) -> bool:
+    return isinstance(item, data.Op) and 0 in item.last and plan.kernels[item.kernel].op in CHANGES
 
 
 # --------------------------------------------------------------------------------------------------------------

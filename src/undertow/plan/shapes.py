@@ -10,6 +10,7 @@ from undertow.types import Type
 
 SMALL = 64  # bytes: values up to this size share the memory of their table
 COPIES = {"identity", "stop_gradient", "reshape", "expand_dims", "squeeze"}
+CHANGES = {"put", "put_slice", "put_between", "put_rows"}  # their result is the first operand, but for what they write
 
 
 def count_of(type_: Type) -> int:

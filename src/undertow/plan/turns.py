@@ -10,11 +10,19 @@ the branch is entered again, in another *turn*, with what it computed in the tur
 Two branches may also wait for different parts of each other. Where whole branches wait in a cycle, each is divided:
 the turn of an element is the largest number of exits from branches of the cycle on a path to it. That is rare: most
 graphs are only checked.
+
+A branch is also divided where a call in it would wait for a value that the call does not need, and that comes from
+another call:
+
+    if p: best = max(best, f(a))    turn 0: f(a); turn 1: max
+    if q: best = max(best, f(b))    the same, so both calls are made at once
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -33,6 +41,7 @@ class Element:
     phase: int
     end_of: Pair | None = None
     leaves: bool = False  # it is a merge: a value leaves the branch
+    blocks: bool = False  # it is a call, or a loop or map that makes calls
     needs: list[Element] = field(default_factory=list)
     turn: int = 0  # of the enclosing branch, or the one that it starts or ends
 
@@ -47,6 +56,7 @@ class Turns:
         standing: dict[tuple[int, int], list[Element]] = {}
         for element in elements:
             standing.setdefault((element.region, element.phase), []).append(element)
+        calling = self._calling()
         for region, phase in sorted(standing):  # outer regions come before inner ones
             here = standing[region, phase]
             if not any(element.end_of for element in here):
@@ -58,6 +68,8 @@ class Turns:
             ]
             if cyclic:
                 self._divide(region, phase, {name for name in cyclic if isinstance(name, tuple)})
+            elif calling[region, phase] > 1 and any(_calls(element, calling) for element in here):
+                self._separate_calls(region, phase, calling)
 
     def outer(self, pair: Pair, phase: int, turn: int) -> int:
         """The turn of the region around a branch in which a turn of the branch happens."""
@@ -76,21 +88,51 @@ class Turns:
         return _in_cycles(before)
 
     def _divide(self, region: int, phase: int, pairs: set[Pair]) -> None:
-        members = {element: self._branch_in(region, element) for element in self.elements if element.phase == phase}
-        members = {element: pair for element, pair in members.items() if pair is not None or element.region == region}
-        depth: dict[Element, int] = {}
-        order = TopologicalSorter({e: [n for n in e.needs if n in members] for e in members})
-        for element in order.static_order():
-            depth[element] = max(
-                (
-                    depth[needed] + (needed.leaves and needed.end_of in pairs and needed.region == region)
-                    for needed in element.needs
-                    if needed in members
-                ),
-                default=0,
-            )
+        """Divide branches of a region that wait for each other."""
+        members = self._members(region, phase)
+        depth = _count(members, lambda element: element.leaves and element.end_of in pairs and element.region == region)
+        self._number(phase, {pair: _inside(members, pair) for pair in pairs}, depth)
+
+    def _separate_calls(self, region: int, phase: int, calling: Mapping[object, int]) -> None:
+        """Divide branches of a region that wait for calls which the calls in them do not need."""
+        members = self._members(region, phase)
+        rounds = _count(members, lambda element: element.blocks)
+        pairs = {element.end_of for element in members if element.region == region and _calls(element, calling)}
         for pair in pairs:
-            inside = [element for element, branch in members.items() if branch == pair]
+            assert pair is not None
+            inside = _inside(members, pair)
+            begins = sorted({rounds[e] for e in inside if e.end_of == pair and e.region == region and not e.leaves})
+            calls = {bisect_right(begins, rounds[element]) for element in inside if element.blocks}
+            cuts = sorted(begins[at] for at in calls if at < len(begins))
+            if cuts:
+                self._number(phase, {pair: inside}, {e: bisect_right(cuts, rounds[e]) for e in inside})
+
+    def _calling(self) -> Counter[object]:
+        """How many calls a branch makes in a phase, and how many items of a region are or contain calls."""
+        calling: Counter[object] = Counter()
+        for element in self.elements:
+            if not element.blocks:
+                continue
+            at: int | None = element.region
+            is_new = True
+            while at is not None:
+                row = self.graph.regions[at]
+                calling[at, element.phase] += is_new
+                if row.kind != "branch" or row.pred is None or row.parent is None:
+                    break
+                is_new = not calling[row.pred, row.parent, element.phase]
+                calling[row.pred, row.parent, element.phase] += 1
+                at = row.parent
+        return calling
+
+    def _members(self, region: int, phase: int) -> dict[Element, Pair | None]:
+        """The elements of a region in a phase, with the branch that each belongs to."""
+        members = {element: self._branch_in(region, element) for element in self.elements if element.phase == phase}
+        return {element: pair for element, pair in members.items() if pair is not None or element.region == region}
+
+    def _number(self, phase: int, branches: Mapping[Pair, list[Element]], depth: Mapping[Element, int]) -> None:
+        """Number the turns of branches, by the depth of what happens in them."""
+        for pair, inside in branches.items():
             places = sorted({(element.turn, depth[element]) for element in inside})
             number = {place: turn for turn, place in enumerate(places)}
             for (outer_turn, _), turn in number.items():
@@ -109,6 +151,26 @@ class Turns:
                 return (row.pred, region) if row.kind == "branch" and row.pred is not None else None
             at = row.parent if row.kind == "branch" else None
         return None
+
+
+def _calls(element: Element, calling: Mapping[object, int]) -> bool:
+    """Is it at the boundary of a branch that makes calls?"""
+    return element.end_of is not None and (*element.end_of, element.phase) in calling
+
+
+def _inside(members: Mapping[Element, Pair | None], pair: Pair) -> list[Element]:
+    return [element for element, branch in members.items() if branch == pair]
+
+
+def _count(members: Collection[Element], counts: Callable[[Element], bool]) -> dict[Element, int]:
+    """For each element, the largest number of elements that count on a path to it."""
+    depth: dict[Element, int] = {}
+    order = TopologicalSorter({e: [n for n in e.needs if n in members] for e in members})
+    for element in order.static_order():
+        depth[element] = max(
+            (depth[needed] + counts(needed) for needed in element.needs if needed in members), default=0
+        )
+    return depth
 
 
 T = TypeVar("T")

@@ -28,6 +28,7 @@ from undertow.passes.pipeline import MARKED
 from undertow.passes.pipeline import PASSES as PIPELINE
 from undertow.passes.report import Report
 from undertow.passes.simplify import simplify
+from undertow.passes.split import split_loops
 
 
 def extend_simply(library: Library) -> tuple[Library, Report]:
@@ -41,6 +42,7 @@ PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = 
     "overflow": check_overflow,
     "simplify": simplify,
     "delay": delay_arguments,
+    "split": split_loops,
     "hoist": hoist,
     "forward": extend,
     "extend": extend_simply,

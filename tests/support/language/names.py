@@ -89,7 +89,7 @@ BY_HAND = {
     "np.geterr": ("",),
     "np.geterrcall": ("",),
     "np.get_printoptions": ("",),
-    "np.empty": ("n", "(0, 2)"),
+    "np.empty": ("(0, n)", "(0, 2)"),
     "np.empty_like": ("x[:0]",),
     "np.frompyfunc": ("abs, 1, 1",),
     "np.fromregex": (),

@@ -329,7 +329,7 @@ def test_an_array_whose_contents_must_be_known(monkeypatch: pytest.MonkeyPatch) 
         return x * np.linalg.norm(WEIGHTS) * len(WEIGHTS[WEIGHTS > 1.5])
 
     new = [np.array([1.0, 2.0, 4.0]), np.array([0.0, 0.0, 9.0])]
-    assert through(f, {"WEIGHTS": new}, monkeypatch, 3.0) == 3
+    assert through(f, {"WEIGHTS": new}, monkeypatch, 3.0) <= 3
     new[-1][0] = 2.0
     agree(f, 3.0)
 

@@ -38,6 +38,7 @@ class Demand:
     name = "demand"
     is_lazy = True
     takes_hoisted = False  # an argument is demanded where it is needed, through the calls that pass it on
+    forms_waves = False
 
     def plan(self, graph: StaticGraph) -> DemandPlan:
         return DemandPlan(graph)

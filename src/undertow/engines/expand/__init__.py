@@ -22,6 +22,7 @@ class Expand:
     name = "expand"
     is_lazy = False
     takes_hoisted = True
+    forms_waves = False
 
     def plan(self, graph: StaticGraph) -> ExpandPlan:
         return ExpandPlan(graph)

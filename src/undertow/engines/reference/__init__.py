@@ -25,6 +25,7 @@ class Reference:
     name = "reference"
     is_lazy = False  # it would be under a fair schedule, but not every schedule is
     takes_hoisted = True
+    forms_waves = False
 
     def plan(self, graph: StaticGraph) -> ReferencePlan:
         return ReferencePlan(graph)

@@ -24,6 +24,7 @@ class Waves:
 
     is_lazy = False
     takes_hoisted = True
+    forms_waves = True
 
     def __init__(self, schedule: str = "auto") -> None:
         assert schedule in SCHEDULES

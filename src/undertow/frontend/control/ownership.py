@@ -342,6 +342,11 @@ class Ownership:
                 hint="use a list and an index into it, or `for i in range(n)`",
             )
 
+    def before(self, value: Any, state: State) -> State:
+        """The state, from which one may return even if this value, made just before it, changes for good."""
+        state.made = min(state.made, self._homes[id(value)].number)
+        return state
+
     def mark(self, state: State) -> State:
         """The state, with what is needed to notice later what cannot be undone."""
         state.made, state.changed_for_good = len(self._homes), len(self._for_good)

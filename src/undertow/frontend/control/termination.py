@@ -13,6 +13,8 @@ from undertow.errors import CaptureError
 from undertow.ir.custom import RULE, has_rule, rule_nodes
 from undertow.ir.graph import FunctionGraph, Library, Node
 from undertow.ir.structure import ENTERS
+from undertow.ops.cones import Uses
+from undertow.ops.late import late_calls
 from undertow.ops.strictness import Strictness
 
 
@@ -22,7 +24,7 @@ def refuse_endless(library: Library) -> None:
     if blocked:
         strictness = Strictness(library)
         late = {
-            name: {number for call in strictness.late_calls(library.functions[name]) for number in call.nodes}
+            name: {number for call in late_calls(strictness, Uses(library.functions[name])) for number in call.cone}
             for name in blocked
         }
         if any(late.values()):

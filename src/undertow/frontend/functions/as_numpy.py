@@ -14,8 +14,10 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, plain
+from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
+from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import numpy_meanings as meanings
+from undertow.frontend.functions import numpy_ordering as ordering
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_rows import Row, row
 from undertow.frontend.functions.numpy_ufuncs import COMPOSED, apply
@@ -23,6 +25,7 @@ from undertow.frontend.values.operands import as_operand
 from undertow.frontend.values.traced import FUNCTIONS, NUMPY, Traced, numpy_names
 
 _REDUCED = "a axis=None !out keepdims=False !initial !where"
+_QUANTILE = "axis=None !out !overwrite_input method='linear' keepdims=False !weights"
 _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "sum": ("a axis=None dtype=None !out keepdims=False !initial !where", along.sum),
     "prod": ("a axis=None dtype=None !out keepdims=False !initial !where", along.prod),
@@ -47,14 +50,16 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "round": ("a decimals=0 !out", meanings.rounded),
     "diff": ("a n=1 axis=-1 !prepend !append", meanings.difference),
     "reshape": ("a shape !order !newshape !copy", arrays.reshape),
-    "ravel": ("a !order", meanings.flattened), "copy": ("a !order !subok", as_operand),
+    "ravel": ("a !order", arranging.flattened), "copy": ("a !order !subok", as_operand),
     "squeeze": ("a axis=None", arrays.squeeze), "expand_dims": ("a axis", arrays.expand_dims),
     "transpose": ("a axes=None", meanings.transposed), "matrix_transpose": ("x", arrays.matrix_transpose),
     "swapaxes": ("a axis1 axis2", meanings.swapped), "moveaxis": ("a source destination", meanings.moved),
     "flip": ("m axis=None", arrays.flip),
     "fliplr": ("m", lambda m: arrays.flip(m, axis=1)), "flipud": ("m", lambda m: arrays.flip(m, axis=0)),
     "roll": ("a shift axis=None", meanings.rolled), "broadcast_to": ("array shape !subok", arrays.broadcast_to),
-    "atleast_1d": ("a", lambda a: meanings.at_least(a, 1)), "atleast_2d": ("a", lambda a: meanings.at_least(a, 2)),
+    "atleast_1d": ("*arys", meanings.each(lambda a: arranging.at_least(a, 1))),
+    "atleast_2d": ("*arys", meanings.each(lambda a: arranging.at_least(a, 2))),
+    "atleast_3d": ("*arys", meanings.each(arranging.deep)),
     "concatenate": ("arrays axis=0 !out !dtype !casting", arrays.concat),
     "stack": ("arrays axis=0 !out !dtype !casting", arrays.stack),
     "hstack": ("tup !dtype !casting", meanings.beside),
@@ -62,20 +67,34 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "column_stack": ("tup", meanings.columns), "append": ("arr values axis=None", meanings.appended),
     "split": ("ary indices_or_sections axis=0", meanings.split_up),
     "unstack": ("x axis=0", arrays.unstack),
-    "repeat": ("a repeats axis=None", meanings.repeated), "tile": ("A reps", meanings.tiled),
+    "repeat": ("a repeats axis=None", selecting.repeated), "tile": ("A reps", arranging.tiled),
     "take": ("a indices axis=None !out !mode", meanings.taken),
     "take_along_axis": ("arr indices axis=-1", meanings.taken_along),
+    "nonzero": ("a", selecting.nonzero), "flatnonzero": ("a", selecting.flat_nonzero),
+    "argwhere": ("a", selecting.arg_where), "compress": ("condition a axis=None !out", selecting.compress),
+    "extract": ("condition arr", selecting.extract),
+    "unique": (
+        "ar return_index=False return_inverse=False return_counts=False axis=None equal_nan=True !sorted",
+        selecting.unique),
     "where": ("condition x=None y=None", meanings.chosen),
     "tril": ("m k=0", arrays.tril), "triu": ("m k=0", arrays.triu),
-    "diag": ("v k=0", meanings.diag), "diagonal": ("a offset=0 axis1=0 axis2=1", meanings.diagonal),
+    "diag": ("v k=0", arranging.diag), "diagonal": ("a offset=0 axis1=0 axis2=1", arranging.diagonal),
     "trace": ("a offset=0 axis1=0 axis2=1 dtype=None !out", lambda a, offset, axis1, axis2, dtype: along.sum(
-        meanings.diagonal(a, offset, axis1, axis2), dtype=dtype)),
+        arranging.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)),
     "dot": ("a b !out", meanings.product("np.dot", linalg.dot)),
     "vdot": ("a b", meanings.product("np.vdot", meanings.vdot)),
     "inner": ("a b", meanings.product("np.inner", meanings.inner)),
     "outer": ("a b !out", meanings.product("np.outer", linalg.outer)),
     "tensordot": ("a b axes=2", meanings.product("np.tensordot", linalg.tensordot)),
     "einsum": ("subscripts *operands !out !optimize !dtype !order !casting", linalg.einsum),
+    "linalg.matrix_power": ("a n", meanings.matrix_power), "linalg.multi_dot": ("arrays !out", meanings.chained),
+    "linalg.outer": ("x1 x2", meanings.product("np.linalg.outer", linalg.outer)),
+    "linalg.matrix_transpose": ("x", arrays.matrix_transpose),
+    "linalg.tensordot": ("x1 x2 axes=2", meanings.product("np.linalg.tensordot", linalg.tensordot)),
+    "linalg.diagonal": ("x offset=0", lambda x, offset: arranging.diagonal(x, offset, -2, -1)),
+    "linalg.trace": ("x offset=0 dtype=None", lambda x, offset, dtype: along.sum(
+        arranging.diagonal(x, offset, -2, -1), axis=-1, dtype=dtype)),
+    "linalg.cross": ("x1 x2 axis=-1", lambda x1, x2, axis: arranging.cross(x1, x2, -1, -1, -1, axis)),
     "linalg.norm": ("x ord=None axis=None keepdims=False", meanings.norm),
     "zeros": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
     "ones": ("shape dtype=None !order !device !like", meanings.like(creation.ones)),
@@ -91,23 +110,68 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "asarray": ("a dtype=None !order !device !copy !like", meanings.as_array),
     "asanyarray": ("a dtype=None !order !device !copy !like", meanings.as_array),
     "astype": ("x dtype !copy !device", meanings.converted),
-    "shape": ("a", arrays.shape), "size": ("a axis=None", meanings.size_of), "ndim": ("a", meanings.rank_of),
+    "shape": ("a", arrays.shape), "size": ("a axis=None", meanings.size_of), "ndim": ("a", arranging.rank_of),
     "isclose": ("a b rtol=1e-05 atol=1e-08 equal_nan=False", meanings.is_close),
     "allclose": ("a b rtol=1e-05 atol=1e-08 equal_nan=False", lambda *given: plain.all(meanings.is_close(*given))),
+    "amax": (_REDUCED, meanings.reduced(plain.max, plain.any)),
+    "amin": (_REDUCED, meanings.reduced(plain.min, plain.all)),
+    "around": ("a decimals=0 !out", meanings.rounded),
+    "dstack": ("tup !dtype !casting", arranging.in_depth), "block": ("arrays", arranging.block),
+    "array_split": ("ary indices_or_sections axis=0", arranging.array_split),
+    "hsplit": ("ary indices_or_sections", arranging.split_along(1, "np.hsplit")),
+    "vsplit": ("ary indices_or_sections", arranging.split_along(0, "np.vsplit")),
+    "dsplit": ("ary indices_or_sections", arranging.split_along(2, "np.dsplit")),
+    "pad": ("array pad_width mode='constant' constant_values=0", arranging.padded),
+    "resize": ("a new_shape", arranging.resized), "rot90": ("m k=1 axes=(0,1)", arranging.turned),
+    "delete": ("arr obj axis=None", arranging.deleted), "insert": ("arr obj values axis=None", arranging.inserted),
+    "meshgrid": ("*xi !copy sparse=False indexing='xy'", arranging.grids),
+    "broadcast_arrays": ("*args !subok", arranging.broadcast_arrays),
+    "tri": ("N M=None k=0 dtype=None !like", arranging.triangle),
+    "tril_indices": ("n k=0 m=None", arranging.triangle_indices(False)),
+    "triu_indices": ("n k=0 m=None", arranging.triangle_indices(True)),
+    "diagflat": ("v k=0", lambda v, k: arranging.diag(arranging.flattened(v), k)),
+    "kron": ("a b", arranging.kron), "cross": ("a b axisa=-1 axisb=-1 axisc=-1 axis=None", arranging.cross),
+    "convolve": ("a v mode='full'", arranging.convolved),
+    "searchsorted": ("a v side='left' sorter=None", ordering.search),
+    "digitize": ("x bins right=False", ordering.digitized),
+    "bincount": ("x weights=None minlength=0", ordering.bin_counts),
+    "histogram": ("a bins=10 range=None density=None !weights", ordering.histogram),
+    "median": ("a axis=None !out !overwrite_input keepdims=False", ordering.median),
+    "quantile": (f"a q {_QUANTILE}", ordering.quantiles(1.0, "np.quantile")),
+    "percentile": (f"a q {_QUANTILE}", ordering.quantiles(100.0, "np.percentile")),
+    "interp": ("x xp fp left=None right=None !period", ordering.interpolated),
+    "isin": ("element test_elements !assume_unique invert=False !kind", ordering.is_in),
+    "union1d": ("ar1 ar2", ordering.union), "intersect1d": ("ar1 ar2 !assume_unique !return_indices", ordering.common),
+    "setdiff1d": ("ar1 ar2 !assume_unique", ordering.difference),
+    "unravel_index": ("indices shape !order", ordering.unravel),
+    "select": ("condlist choicelist default=0", ordering.select), "polyval": ("p x", ordering.polynomial),
+    "trapezoid": ("y x=None dx=1.0 axis=-1", ordering.area),
+    "nansum": ("a axis=None !dtype !out keepdims=False !initial !where", ordering.without_nan(along.sum, 0)),
+    "nanprod": ("a axis=None !dtype !out keepdims=False !initial !where", ordering.without_nan(along.prod, 1)),
+    "nanmax": (_REDUCED, ordering.without_nan(plain.max, -np.inf)),
+    "nanmin": (_REDUCED, ordering.without_nan(plain.min, np.inf)),
+    "nanmean": ("a axis=None !dtype !out keepdims=False !where", ordering.nan_mean),
+    "nan_to_num": ("x !copy nan=0.0 posinf=None neginf=None", ordering.nan_to_number),
+    "logspace": ("start stop num=50 endpoint=True base=10.0 dtype=None !axis", meanings.spaced_by_powers),
+    "ascontiguousarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 1)),
+    "empty": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
+    "empty_like": ("prototype dtype=None !order !subok !shape !device", meanings.like(creation.zeros_like)),
     "array_equal": ("a1 a2 !equal_nan", meanings.is_equal),
-    "real": ("val", meanings.real), "isscalar": ("element", lambda element: meanings.rank_of(element) == 0),
+    "real": ("val", meanings.real), "isscalar": ("element", lambda element: arranging.rank_of(element) == 0),
 }  # fmt: skip
 # Methods that are not the function of their name with the array in front.
 _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "reshape": ("a *shape !order !copy", meanings.reshaped), "transpose": ("a *axes", meanings.turned),
     "astype": ("a dtype !order !casting !subok !copy", meanings.converted),
-    "flatten": ("a !order", meanings.flattened), "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
+    "flatten": ("a !order", arranging.flattened), "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
+    "compress": ("a condition axis=None !out", lambda a, condition, axis: selecting.compress(condition, a, axis)),
     "conj": ("a", meanings.real), "conjugate": ("a", meanings.real),
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
     "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min",
-    "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace",
+    "var",
 )  # fmt: skip
 _IN_PLACE = {
     "fill": "x = ut.full_like(x, value)", "sort": "x = ut.sort(x)", "partition": "x = ut.sort(x)",

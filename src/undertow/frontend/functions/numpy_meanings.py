@@ -9,23 +9,16 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, plain
+from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
 from undertow.frontend.functions import reduction as along
+from undertow.frontend.functions.numpy_arranging import at_least, flattened, listed, rank_of
 from undertow.frontend.values.operands import as_operand, is_static_int, numbers, one_axis, static_int, type_of
-from undertow.frontend.values.traced import FUNCTIONS, Traced
+from undertow.frontend.values.traced import FUNCTIONS
 from undertow.types import bool_, dtype_of, f64, said
-
-
-def flattened(x: Any) -> Any:
-    return arrays.reshape(x, (-1,))
 
 
 def dtype_in(x: Any) -> Any:
     return type_of(as_operand(x)).dtype
-
-
-def rank_of(x: Any) -> int:
-    return type_of(as_operand(x)).rank
 
 
 def refuse_booleans(name: str, x: Any, gives: str) -> None:
@@ -52,7 +45,12 @@ def spread(function: Callable[..., Any]) -> Callable[..., Any]:
 def average(a: Any, axis: Any, weights: Any, keepdims: bool) -> Any:
     if weights is None:
         return along.mean(a, axis=axis, keepdims=keepdims)
-    if type_of(as_operand(a)).shape != type_of(as_operand(weights)).shape:
+    rank = rank_of(a)
+    if rank > 1 and rank_of(weights) == 1 and is_static_int(axis):
+        after = rank - 1 - one_axis(axis, rank, "np.average")
+        wide = arrays.expand_dims(weights, tuple(range(1, 1 + after))) if after else as_operand(weights)
+        weights = arrays.broadcast_to(wide, arrays.shape(a))
+    if rank != rank_of(weights):
         raise TypeMismatch(
             "np.average takes weights of the shape of the array", hint="write ut.sum(a * w, axis=0) / ut.sum(w)"
         )
@@ -118,15 +116,12 @@ def transposed(a: Any, axes: Any) -> Any:
 
 
 def in_rows(values: Any, least: int) -> list[Any]:
-    items = values if isinstance(values, (list, tuple)) else list(values)
-    return [at_least(v, least) for v in items]
+    return [at_least(v, least) for v in listed(values)]
 
 
-def at_least(x: Any, rank: int) -> Any:
-    value = as_operand(x)
-    for _ in range(rank - rank_of(value)):
-        value = arrays.expand_dims(value, 0)
-    return value
+def each(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Of one array, its result; of several, a tuple of them."""
+    return lambda *given: function(given[0]) if len(given) == 1 else tuple(map(function, given))
 
 
 def beside(arrays_given: Any) -> Any:
@@ -135,8 +130,8 @@ def beside(arrays_given: Any) -> Any:
 
 
 def columns(arrays_given: Any) -> Any:
-    items = arrays_given if isinstance(arrays_given, (list, tuple)) else list(arrays_given)
-    return arrays.concat([arrays.expand_dims(at_least(v, 1), 1) if rank_of(v) < 2 else v for v in items], axis=1)
+    columns = [arrays.expand_dims(at_least(v, 1), 1) if rank_of(v) < 2 else v for v in listed(arrays_given)]
+    return arrays.concat(columns, axis=1)
 
 
 def appended(arr: Any, values: Any, axis: Any) -> Any:
@@ -169,31 +164,6 @@ def _known_shape(x: Any, name: str) -> tuple[int, ...]:
     return known  # type: ignore[return-value]
 
 
-def diagonal(a: Any, offset: Any, axis1: Any, axis2: Any) -> Any:
-    if rank_of(a) != 2 or (axis1, axis2) not in ((0, 1), (-2, -1)):
-        raise CaptureError(
-            "np.diagonal can be captured for a matrix alone", hint="write ut.einsum('...ii->...i', x) for the main one"
-        )
-    size = np.prod(_known_shape(a, "np.diagonal"), dtype=int)
-    places = np.diagonal(np.arange(size).reshape(_known_shape(a, "np.diagonal")), static_int(offset, "the offset"))
-    return arrays.take(flattened(a), places)
-
-
-def diag(v: Any, k: Any) -> Any:
-    if rank_of(v) == 2:
-        return diagonal(v, k, 0, 1)
-    if rank_of(v) != 1:
-        raise TypeMismatch(f"np.diag takes a vector or a matrix, not {said(type_of(as_operand(v)))}", hint="reshape it")
-    (length,) = _known_shape(v, "np.diag")
-    offset = static_int(k, "the offset of np.diag")
-    side = length + abs(offset)
-    places = np.zeros((side, side), np.int64)
-    rows = np.arange(length) + max(-offset, 0)
-    places[rows, rows + offset] = np.arange(1, length + 1)
-    zero = arrays.reshape(creation.zeros(1, dtype=dtype_in(v)), (1,))
-    return arrays.take(arrays.concat([zero, v]), places)
-
-
 def difference(a: Any, n: Any, axis: Any) -> Any:
     refuse_booleans("np.diff", a, "whether they differ")
     value = a
@@ -201,26 +171,6 @@ def difference(a: Any, n: Any, axis: Any) -> Any:
         value = plain.subtract(
             arrays.slice_between(value, 1, None, axis=axis), arrays.slice_between(value, None, -1, axis=axis)
         )
-    return value
-
-
-def repeated(a: Any, repeats: Any, axis: Any) -> Any:
-    value = flattened(a) if axis is None else as_operand(a)
-    at = 0 if axis is None else one_axis(axis, type_of(value).rank, "np.repeat")
-    if isinstance(repeats, (Traced, list, tuple)) or not is_static_int(repeats):
-        raise CaptureError("np.repeat can be captured with one number of times alone", hint="use ut.take")
-    length = _known_shape(value, "np.repeat")[at]
-    return arrays.take(value, np.repeat(np.arange(length), repeats), axis=at)
-
-
-def tiled(a: Any, reps: Any) -> Any:
-    times = [static_int(r, "a repetition of np.tile") for r in (reps if isinstance(reps, (tuple, list)) else (reps,))]
-    value = at_least(a, len(times))
-    times = [1] * (rank_of(value) - len(times)) + times
-    for axis, count in enumerate(times):
-        if count != 1:
-            length = _known_shape(value, "np.tile")[axis]
-            value = arrays.take(value, np.tile(np.arange(length), count), axis=axis)
     return value
 
 
@@ -241,6 +191,40 @@ def product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return function(a, b, *more)
 
     return multiply
+
+
+def matrix_power(a: Any, n: Any) -> Any:
+    """By squaring, as NumPy does it."""
+    times = static_int(n, "the power of a matrix")
+    a = as_operand(a)
+    shape = type_of(a).shape
+    if times < 0 or len(shape) != 2 or shape[0] != shape[1]:
+        raise CaptureError(
+            "np.linalg.matrix_power can be captured for a square matrix, and powers of 0 or more",
+            hint="multiply with @",
+        )
+    if dtype_in(a) == bool_:
+        refuse_booleans("np.linalg.matrix_power", a, "a boolean")
+    if times == 0:
+        return creation.eye(arrays.length(a), dtype=dtype_in(a))
+    if times <= 3:
+        return a if times == 1 else plain.matmul(a if times == 2 else plain.matmul(a, a), a)
+    square: Any = None
+    result: Any = None
+    while times:
+        square = a if square is None else plain.matmul(square, square)
+        if times % 2:
+            result = square if result is None else plain.matmul(result, square)
+        times //= 2
+    return result
+
+
+def chained(matrices: Any) -> Any:
+    """np.linalg.multi_dot, from the left."""
+    first, *rest = listed(matrices)
+    for matrix in rest:
+        first = linalg.dot(first, matrix)
+    return first
 
 
 def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
@@ -299,6 +283,10 @@ def spaced(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any) -> Any:
     return creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
 
 
+def spaced_by_powers(start: Any, stop: Any, num: Any, endpoint: Any, base: Any, dtype: Any) -> Any:
+    return elementwise.pow(base, spaced(start, stop, num, endpoint, dtype))
+
+
 def like(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, dtype: function(a, dtype=dtype)
 
@@ -308,11 +296,10 @@ def size_of(a: Any, axis: Any) -> Any:
 
 
 def chosen(condition: Any, x: Any, y: Any) -> Any:
+    if x is None and y is None:
+        return selecting.nonzero(condition)
     if x is None or y is None:
-        raise CaptureError(
-            "np.where(condition) alone cannot be captured: how many elements are true is known only at run time",
-            hint="write ut.where(condition, x, y)",
-        )
+        raise CaptureError("np.where takes both x and y, or neither", hint="write np.where(condition, x, y)")
     return plain.where(condition, x, y)
 
 

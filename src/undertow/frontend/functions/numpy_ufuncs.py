@@ -12,7 +12,7 @@ from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import elementwise, plain
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions.numpy_rows import is_harmless
-from undertow.frontend.values.operands import as_operand, type_of
+from undertow.frontend.values.operands import as_operand, floats, type_of
 from undertow.types import DTYPES, bool_
 
 
@@ -44,10 +44,39 @@ def _known(which: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return pick
 
 
+def hypot(*coordinates: Any) -> Any:
+    """Divided by the largest first, so that squares do not overflow."""
+    parts = [plain.abs(x) for x in floats(*coordinates)]
+    largest = parts[0]
+    for part in parts[1:]:
+        largest = plain.maximum(largest, part)
+    is_usual = plain.logical_and(plain.greater(largest, 0), plain.isfinite(largest))
+    scale = plain.where(is_usual, largest, 1.0)
+    total: Any = 0.0
+    for part in parts:
+        total = plain.add(total, plain.square(plain.divide(part, scale)))
+    # Beside an infinity, nan does not count; of zeros, the root has no slope.
+    found = plain.multiply(plain.sqrt(plain.where(plain.equal(total, 0), 1.0, total)), scale)
+    found = plain.where(plain.equal(total, 0), 0.0, found)
+    for part in parts:
+        found = plain.where(plain.isinf(part), part, found)
+    return found
+
+
+def _heaviside(x: Any, half: Any) -> Any:
+    x, half = floats(x, half)
+    step = plain.where(plain.equal(x, 0), half, plain.where(plain.greater(x, 0), 1.0, 0.0))
+    return plain.where(plain.isnan(x), x, step)
+
+
+def _float_power(x: Any, y: Any) -> Any:
+    return elementwise.pow(elementwise.astype(x, np.float64), elementwise.astype(y, np.float64))
+
+
 COMPOSED: Mapping[str, Callable[..., Any]] = {
     "fabs": plain.abs, "degrees": _degrees, "rad2deg": _degrees, "radians": _radians, "deg2rad": _radians,
     "logaddexp": _log_add, "divmod": _divmod, "fmax": _known(plain.maximum), "fmin": _known(plain.minimum),
-    "conjugate": as_operand,
+    "conjugate": as_operand, "hypot": hypot, "heaviside": _heaviside, "float_power": _float_power,
 }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.loops import array_loop, for_loop, list_loop, while_loop
+from undertow.frontend.interpret.loops import for_loop, items_loop, list_loop, while_loop
 from undertow.frontend.interpret.matching import as_branches
 from undertow.frontend.interpret.outcomes import (
     RETURN,
@@ -44,8 +44,10 @@ from undertow.frontend.interpret.outcomes import (
     value_of,
 )
 from undertow.frontend.interpret.raising import or_absent
-from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.interpret.reducing import items_of, loop_over
+from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, TracedRange
 from undertow.frontend.interpret.statements import Statements
+from undertow.frontend.interpret.written import Computed
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
@@ -313,8 +315,12 @@ class StatementInterpreter(Statements):
             return (yield for_loop(self, node, over, after, env))
         if isinstance(over, GrowingList):
             return (yield list_loop(self, node, over, after, env))
-        if isinstance(over, Traced) and over.type.rank and over.type.shape[0] is None:
-            return (yield array_loop(self, node, over, after, env))
+        if isinstance(over, TracedGenerator):
+            return None, Cell(loop_over(over, node, env), after)
+        # The generator that a loop of ours stands for has taken the items.
+        is_taken = isinstance(node.iter, Computed) and isinstance(over, TracedItems)
+        if (run_time := over if is_taken else items_of(over)) is not None:
+            return (yield items_loop(self, node, run_time, after, env))
         items = self.iterate(over, self.span(node.iter, env))
         # An iterator that a name holds may be asked for more items after the loop.
         is_shared = items is over and not isinstance(node.iter, (ast.Call, ast.GeneratorExp))

@@ -19,9 +19,11 @@ from undertow.frontend.functions.elementwise import python_number
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
+from undertow.frontend.interpret.math_calls import IN_FLOATS, OTHERS
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.operators import BINARY, are_constants
 from undertow.frontend.interpret.purity import is_users
+from undertow.frontend.interpret.reducing import with_loops
 from undertow.frontend.interpret.special import truth_of
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
@@ -315,11 +317,11 @@ def has_traced_inside(value: Any) -> bool:
 def _of_one(name: str, traced: Callable[..., Any], instead: str) -> Callable[..., Any]:
     """A Python function of a single number: an array is an error."""
 
-    def work(*values: Any) -> Any:
-        for value in values:
+    def work(*values: Any, **named: Any) -> Any:
+        for value in (*values, *named.values()):
             if isinstance(value, Traced) and value.type.shape:
                 raise TypeMismatch(f"{name}() takes a single number, not {said(value.type)}", hint=f"use {instead}")
-        return traced(*values)
+        return traced(*values, **named)
 
     work.__signature__ = inspect.signature(traced)  # type: ignore[attr-defined]
     return work
@@ -463,6 +465,12 @@ _TRACED: dict[Any, Callable[..., Any]] = {
         for name in row.names("math.")
     },
     math.fabs: _of_one("math.fabs", _in_floats(lambda x: functions.abs(*floats(x))), "ut.abs"),
+    **{
+        getattr(math, name): _of_one(f"math.{name}", _in_floats(compute), f"np.{name}")
+        for name, compute in IN_FLOATS.items()
+        if hasattr(math, name)  # exp2 is new in Python 3.11
+    },
+    **{getattr(math, name): _of_one(f"math.{name}", compute, f"np.{name}") for name, compute in OTHERS.items()},
     math.pow: _of_one("math.pow", _in_floats(lambda x, y: functions.pow(*floats(x, y))), "ut.pow"),
 }  # fmt: skip
 # Python function -> what its call does in a capture; the handler gets the interpreter.
@@ -485,3 +493,4 @@ PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any
     builtins.any: _fold(any, "logical_or", False),
     builtins.all: _fold(all, "logical_and", True),
 }
+PYTHON.update(with_loops(PYTHON))

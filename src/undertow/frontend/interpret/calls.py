@@ -197,6 +197,9 @@ class Interpreter(Containers):
         if isinstance(function, Closure):
             if has_yield(function.node):
                 return self.owned.own(self.generate(function, args, kwargs))
+            outlined = self.ctx.session.outlined(function, args, kwargs)
+            if outlined is not None:
+                return (yield self.ctx.session.call(outlined, args, kwargs))
             return (yield self.invoke(function, args, kwargs))
         if isinstance(function, type) and is_user_class(function):
             return (yield self.construct(function, args, kwargs))

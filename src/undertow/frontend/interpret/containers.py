@@ -23,6 +23,7 @@ from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
+from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, is_run_time, needing_loop
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
@@ -185,12 +186,17 @@ class Containers(Expressions):
             env.closure, frozenset(targets(node.generators)), env, {}, is_comprehension=True, called_at=env.called_at
         )
         first = node.generators[0].iter
-        over = self.iterate((yield self.expr(first, env)), self.span(first, env))
+        source = yield self.expr(first, env)
+        if isinstance(node, ast.GeneratorExp) and (is_run_time(source) or isinstance(source, GrowingList)):
+            return TracedGenerator(node, inner, source.take() if isinstance(source, TracedItems) else source)
+        over = self.iterate(source, self.span(first, env))
         if isinstance(node, ast.GeneratorExp):
             parts = [node.elt, *(test for clause in node.generators for test in clause.ifs)]
             parts += [clause.iter for clause in node.generators[1:]]
             work = self._comprehend(node, inner, over, None)
             made = CapturedGenerator(self.ctx, work, env.closure.name, over, all(map(is_plain, parts)))
+            if over is not source:
+                made.again = TracedGenerator(node, inner, source)
             return self.owned.own(made)
         found: list[Any] = []
         yield self._comprehend(node, inner, over, found)
@@ -216,11 +222,12 @@ class Containers(Expressions):
                 self.at(test, env)
                 truth = self.truth((yield self.expr(test, env)))
                 if isinstance(truth, Traced):
-                    raise CaptureError(
+                    error = CaptureError(
                         "the `if` of a comprehension must not depend on traced values",
                         self.span(test, env),
                         hint=_keep_every(node, test),
                     )
+                    raise needing_loop(error)
                 if not truth:
                     holds = False
                     break
@@ -228,7 +235,11 @@ class Containers(Expressions):
                 continue
             if len(stack) < len(node.generators):
                 following = node.generators[len(stack)].iter
-                stack.append(self.iterate((yield self.expr(following, env)), self.span(following, env)))
+                inside = yield self.expr(following, env)
+                try:
+                    stack.append(self.iterate(inside, self.span(following, env)))
+                except CaptureError as fault:
+                    raise (needing_loop(fault) if is_run_time(inside) else fault) from None
             elif items is None:
                 yield Yielded((yield self.expr(node.elt, env)))
             elif isinstance(node, ast.DictComp):

@@ -28,13 +28,15 @@ class Yielded:
 class CapturedGenerator:
     """The iterator that a call of a captured generator function gives."""
 
-    __slots__ = ("_ctx", "_is_plain", "_is_spent", "_name", "_over", "_stack")
+    __slots__ = ("_ctx", "_is_plain", "_is_spent", "_name", "_over", "_stack", "again", "is_fresh")
 
     def __init__(self, ctx: Context, work: Work, name: str, over: Any = None, is_plain: bool = False) -> None:
         self._ctx, self._name, self._over = ctx, name, over
         self._is_plain = is_plain and makes_plainly(over)  # is making an item sure not to fault, call or act?
         self._stack: list[Work] = [work]
         self._is_spent = False
+        self.is_fresh = True  # has nobody taken an item?
+        self.again: Any = None  # the same as a loop of the graph, if it is a generator expression
 
     def __iter__(self) -> CapturedGenerator:
         return self
@@ -45,6 +47,7 @@ class CapturedGenerator:
                 "how many items any() or all() took from this generator is known only at run time",
                 hint="make a list of its items first",
             )
+        self.is_fresh = False
         ctx, span = self._ctx, self._ctx.span
         place = ctx.open_builder, ctx.open_builder.region
         value: Any = None

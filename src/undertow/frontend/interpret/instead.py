@@ -5,26 +5,14 @@ from __future__ import annotations
 _OWN = "a function of your own, which may call itself"
 # Functions of `math`, in terms of those that can be captured.
 _MATH = {
-    "acosh": "math.log(x + math.sqrt(x * x - 1))",
-    "asinh": "math.log(x + math.sqrt(x * x + 1))",
-    "atanh": "0.5 * math.log((1 + x) / (1 - x))",
     "cbrt": "np.sign(x) * abs(x) ** (1 / 3)",
     "copysign": "abs(x) if y >= 0 else -abs(x)",
-    "degrees": "x * (180 / math.pi)",
-    "dist": "math.sqrt(sum((a - b) ** 2 for a, b in zip(p, q)))",
     "erfc": "1 - math.erf(x)",
-    "exp2": "2.0 ** x",
     "fmod": "x - y * math.trunc(x / y)",
     "fsum": "sum(values)",
     "gcd": "a if b == 0 else gcd(b, a % b)",
-    "hypot": "math.sqrt(x * x + y * y)",
-    "isclose": "abs(a - b) <= 1e-9 * max(abs(a), abs(b))",
-    "isqrt": "int(math.sqrt(n))",
     "lcm": "a // gcd(a, b) * b",
     "ldexp": "x * 2.0 ** n",
-    "log": "math.log(x) / math.log(base)",
-    "modf": "x - math.trunc(x), math.trunc(x)",
-    "radians": "x * (math.pi / 180)",
     "remainder": "x - y * round(x / y)",
 }
 # Methods of Python's numbers.
@@ -42,8 +30,6 @@ def instead_of_math(name: str) -> str:
     """The hint for a function of `math` that cannot be captured for traced values."""
     if name in ("gcd", "lcm"):
         return f"write {_OWN}: `{_MATH[name]}`"
-    if name in ("comb", "factorial", "perm"):
-        return f"write {_OWN}: products of integers"
     if name in _MATH:
         return f"write `{_MATH[name]}`"
     return "write it with functions that can be captured; docs/reference/language.md lists them"

@@ -20,7 +20,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
-from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.outcomes import (
     BREAK,
     CONTINUE,
@@ -35,7 +35,7 @@ from undertow.frontend.interpret.outcomes import (
     raised_as_break,
     value_of,
 )
-from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.interpret.standins import TracedItems, TracedRange
 from undertow.frontend.interpret.written import when
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
@@ -81,7 +81,11 @@ def while_loop(interp: Interpreter, node: ast.While, after: Cell | None, env: En
 
 def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell | None, env: Env) -> Work:
     """`for ... in range(...)` with traced bounds."""
-    target = _target(interp, node, env, "a range with traced bounds", "write `for i in range(n):`")
+    if not isinstance(node.target, ast.Name):
+        raise CaptureError(
+            "a loop over a range must have one variable", interp.span(node.target, env), "write `for i in range(n):`"
+        )
+    target = node.target.id
     # Whatever the bounds are, Python's ranges give Python's integers.
     start, stop, step = (
         as_weak(functions.astype(bound, i64)) if isinstance(bound, Traced) else int(bound)
@@ -104,31 +108,22 @@ def for_loop(interp: Interpreter, node: ast.For, over: TracedRange, after: Cell 
     if isinstance(step, Traced):
         holds = functions.not_equal(step, 0)
         effect("raise", [holds], template="the step of a range must not be zero", error="ValueError")
-    index = _Index(start, target, step, target, lambda index: index, env)
+    index = _Index(start, target, step, target, lambda index: index)
     return (yield _statement_loop(interp, node, test, after, env, index))
 
 
-def array_loop(interp: Interpreter, node: ast.For, over: Traced, after: Cell | None, env: Env) -> Work:
-    """`for ... in array` where the length is known only at run time: element by element, in order."""
-    hint = "write `for row in array:` and unpack `row` in the loop"
-    target = _target(interp, node, env, "an array whose length is known only at run time", hint)
-    length = over.shape[0]
-    index = _Index(np.int64(0), f"{target}.index", 1, target, lambda index: over[index], env)
-    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], length), after, env, index)
+def items_loop(interp: Interpreter, node: ast.For, over: TracedItems, after: Cell | None, env: Env) -> Work:
+    """`for ... in items` where their number is known only at run time: one by one, in order."""
+    name = node.target.id if isinstance(node.target, ast.Name) else ""
+    index = _Index(np.int64(0), f"{name or 'items'}.index", 1, name, over.item)
+    return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
 
 
 def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
     """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
-    hint = "write `for item in items:` and unpack `item` in the loop"
-    target = _target(interp, node, env, "a list whose length is known only at run time", hint)
-    index = _Index(np.int64(0), f"{target}.index", 1, target, over.get, env)
+    name = node.target.id if isinstance(node.target, ast.Name) else ""
+    index = _Index(np.int64(0), f"{name or 'items'}.index", 1, name, over.get)
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
-
-
-def _target(interp: Interpreter, node: ast.For, env: Env, over: str, hint: str) -> str:
-    if not isinstance(node.target, ast.Name):
-        raise CaptureError(f"a loop over {over} must have one variable", interp.span(node.target, env), hint)
-    return node.target.id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,12 +133,8 @@ class _Index:
     start: Any
     name: str
     step: Any
-    target: str  # the variable of the loop
-    item: Callable[[Traced], Any]  # what it holds
-    env: Env
-
-    def enter(self, index: Traced) -> None:
-        self.env.vars[self.target] = self.item(index)
+    target: str  # the variable of the loop, if it is one name
+    item: Callable[[Traced], Any]  # what it holds, or the work that gives it
 
 
 def _last_item(index: _Index, last: Traced) -> Unsure:
@@ -154,7 +145,7 @@ def _last_item(index: _Index, last: Traced) -> Unsure:
         holds = functions.not_equal(last, index.start)
         told = f"cannot access local variable '{name}' where it is not associated with a value"
         effect("raise", [holds], template=told, error="UnboundLocalError")
-        return index.item(last - index.step)
+        return drive(index.item(last - index.step))
 
     return Unsure(f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop", read=read)
 
@@ -277,7 +268,12 @@ def _statement_loop(
 
     def body(params: list[Traced]) -> Work:
         if index is not None:
-            index.enter(params[0])
+            assert isinstance(node, ast.For)
+            item = yield index.item(params[0])
+            if index.target:
+                env.vars[index.target] = item
+            else:
+                yield interp.assign(node.target, item, env)
         for name in carried.names:
             interp.owned.own_containers(env.vars[name])
         outcome = raised_as_break((yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
@@ -323,7 +319,7 @@ def _statement_loop(
             env.vars[name] = Undefined(
                 f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop as well"
             )
-    if index is not None and index.target not in (*carried.names, *fixed) and index.target not in assigned_in_body:
+    if index is not None and index.target and index.target not in {*carried.names, *fixed, *assigned_in_body}:
         env.vars[index.target] = _last_item(index, results[0])
     carried.put(results[first:last], env)
     for name in carried.names:

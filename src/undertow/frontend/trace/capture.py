@@ -70,6 +70,7 @@ class CaptureSession(Scope):
         self.differentiated: dict[tuple[int, int], Any] = {}  # definitions for `ut.jvp`: see tangents.py
         self._names = Names(separator="~")
         self._closures: dict[FunctionType, Closure] = {}
+        self._helpers: dict[Closure, Definition] = {}  # those that are captured as functions
         self._grafts: dict[Ready, Specialization] = {}
 
     def fresh_name(self, name: str) -> str:
@@ -84,6 +85,25 @@ class CaptureSession(Scope):
         return drive(self.interpreter.invoke(closure, args, kwargs))
 
     # -- calls ---------------------------------------------------------------------------------------------
+
+    def outlined(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Definition | None:
+        if self.main.endless is None or not self._leads_from_call([*args, *kwargs.values()]):
+            return None
+        return self._helpers.setdefault(closure, Definition(closure))
+
+    def _leads_from_call(self, values: list[Any]) -> bool:
+        """Are some of these values computed from the result of a call in this graph?"""
+        nodes = self.ctx.open_builder.nodes
+        leaves = [leaf for leaf in tree.flatten(values, is_traced)[0] if isinstance(leaf, Traced)]
+        todo = [leaf.port.node for leaf in leaves if leaf.builder is self.ctx.open_builder]
+        seen = set(todo)
+        for number in todo:  # it grows meanwhile
+            if nodes[number].op == "call":
+                return True
+            ports = (operand.node for operand in nodes[number].inputs if isinstance(operand, Port))
+            todo += [port for port in ports if port not in seen]
+            seen.update(todo)
+        return False
 
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         if self.growing:

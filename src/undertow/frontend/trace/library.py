@@ -93,6 +93,8 @@ def _attempt(
             ports = [port_in(leaf, 0, ctx) for leaf in results]
         except UndertowError as fault:
             _with_more_guards(main, places)
+            if main.endless is not None:
+                raise main.endless from None
             fault.span = fault.span or ctx.span
             raise
         except StartOver as restart:
@@ -101,6 +103,8 @@ def _attempt(
             raise InternalError(f"nobody was told the {restart}", ctx.span) from restart
         except (Exception, SystemExit) as fault:
             _with_more_guards(main, places)
+            if main.endless is not None:
+                raise main.endless from None
             raise raised_by_python(fault, ctx.span) from None
     if builder.effect is not None:
         ports.append(builder.use(builder.effect))
@@ -108,7 +112,12 @@ def _attempt(
     seed = [] if builder.key is None else [builder.key.node]
     builder.params = [*builder.params[: len(leaves)], *hidden, *seed]
     library = library_of(builder.finish(ports, dropped=frozenset(places.params.difference(hidden))), session.graphs)
-    refuse_endless(library)
+    try:
+        refuse_endless(library)
+    except CaptureError as fault:
+        if main.endless is None:
+            raise StartOver(main, endless=fault) from None
+        raise main.endless from None
     variables = {name: variable for variable, name in session.variables.items()}
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None

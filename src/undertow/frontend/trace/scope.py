@@ -53,6 +53,8 @@ class MainGraph:
     changing: frozenset[Any] = frozenset()  # places in the source that make arrays which change in place
     growing: Mapping[Any, Any] = field(default_factory=dict)  # places that make lists of run-time length -> their items
     level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
+    # It has no base case if helpers are captured inline. As functions, they may not need all their arguments.
+    endless: CaptureError | None = None
 
 
 def _is_same(a: Any, b: Any) -> bool:

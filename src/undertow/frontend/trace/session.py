@@ -148,6 +148,9 @@ class Session(Protocol):
     def call_closure(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Capture inline a function that native code calls, such as `functools.reduce`."""
 
+    def outlined(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Definition | None:
+        """A helper as a function of its own, if it may have to decide whether a call among its arguments is made."""
+
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """Write a call node; capture the callee first if it has no graph yet."""
 

@@ -10,11 +10,14 @@ import numpy as np
 from undertow.errors import TypeMismatch
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.array import bounds_between, check_static_indices, expand_dims
+from undertow.frontend.functions.selecting import agree, joined
+from undertow.frontend.functions.selecting import places as places_in
 from undertow.frontend.values.indexing import (
     Item,
     bounds_of,
     cut_static,
     getitem,
+    is_mask,
     is_static_slice,
     items_of,
     read_elements,
@@ -22,7 +25,7 @@ from undertow.frontend.values.indexing import (
 from undertow.frontend.values.operands import as_operand, dims, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, Traced, emit, is_basic, roots_of
 from undertow.frontend.values.views import View, make_view
-from undertow.types import bool_, said
+from undertow.types import said
 
 
 def replaced(x: Any, key: Any, value: Any) -> Any:
@@ -35,7 +38,7 @@ def replaced(x: Any, key: Any, value: Any) -> Any:
     fresh = as_operand(value)
     if type_of(fresh).dtype != type_of(array).dtype:
         fresh = functions.astype(fresh, type_of(array).dtype)
-    masks = [part for part in (key if isinstance(key, tuple) else (key,)) if _is_mask(part)]
+    masks = [part for part in (key if isinstance(key, tuple) else (key,)) if is_mask(part)]
     if masks:
         if key is not masks[0]:
             raise TypeMismatch(
@@ -103,12 +106,6 @@ def _fitted(fresh: Any, place: Any, array: Any, new_axes: list[int]) -> Any:
     return fresh if type_.shape == wanted.shape and type_.is_static else functions.broadcast_to(fresh, dims(place))
 
 
-def _is_mask(part: Any) -> bool:
-    if isinstance(part, list):
-        part = as_operand(part) if part else part
-    return isinstance(part, (Traced, np.ndarray)) and type_of(part).dtype == bool_ and type_of(part).rank > 0
-
-
 def _masked(array: Any, mask: Any, fresh: Any) -> Any:
     """X with a value where a mask of its leading axes is true."""
     chosen, whole = as_operand(mask), type_of(array)
@@ -116,13 +113,20 @@ def _masked(array: Any, mask: Any, fresh: Any) -> Any:
     if inside < 0:
         raise TypeMismatch(f"{said(type_of(chosen))} cannot be a mask of {said(whole)}", hint="it has too many axes")
     if type_of(fresh).rank > inside:
-        raise TypeMismatch(
-            f"{said(type_of(fresh))} cannot be assigned by a mask: how many places it has is known only at run time",
-            hint="assign a single value, or choose from an array of the same shape: x = ut.where(mask, y, x)",
-        )
+        return _placed(array, chosen, fresh)
     if inside:
         chosen = expand_dims(chosen, tuple(range(whole.rank - inside, whole.rank)))
     return functions.where(functions.broadcast_to(chosen, dims(array)), fresh, array)
+
+
+def _placed(array: Any, mask: Any, fresh: Any) -> Any:
+    """A row of the value for each true element of the mask, in order."""
+    agree(array, mask, 0)
+    rows, flat = joined(array, mask, 0)
+    numbers = places_in(flat)
+    (old,) = emit("take", [rows, numbers], axis=0)
+    (rows,) = emit("put_rows", [rows, _fitted(fresh, old, array, []), numbers], axis=0)
+    return functions.reshape(rows, dims(array))
 
 
 def getitem_or_view(x: Any, key: Any) -> Any:

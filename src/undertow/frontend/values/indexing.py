@@ -1,7 +1,7 @@
 """`x[key]` as in NumPy, where the key may hold traced values.
 
-Integers and bounds of slices may be static or traced; there may be one array of integers (which takes rows), None
-(a new axis) and an Ellipsis. Single indices are applied before slices, and new axes are added last.
+Integers and bounds of slices may be static or traced; there may be one array of integers (which takes rows) or mask,
+None (a new axis) and an Ellipsis. Single indices are applied before slices, and new axes are added last.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
 from undertow.frontend.functions.creation import arange
 from undertow.frontend.functions.debug import assert_
+from undertow.frontend.functions.selecting import joined, picked
 from undertow.frontend.values.operands import as_operand, dims, is_static_int, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
+from undertow.types import bool_
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One part of a key: what it does to the next axis of the array."""
 
-    kind: str  # "index" (removes the axis), "slice", "take" or "new" (adds an axis)
+    kind: str  # "index" (removes the axis), "slice", "take", "mask" or "new" (adds an axis)
     value: Any = None
 
 
@@ -34,8 +36,8 @@ def getitem(x: Any, key: Any) -> Any:
     >>> getitem(np.arange(12).reshape(3, 4), (1, slice(None, None, 2)))
     array([4, 6])
     """
-    value = as_operand(x)
-    items = items_of(key, type_of(value).rank, str(type_of(value)))
+    value, flat = without_wide_masks(as_operand(x), key)
+    items = items_of(flat, type_of(value).rank, str(type_of(value)))
     value, rest = read_elements(value, items)
     value = cut_static(value, rest)
     axis = 0
@@ -51,6 +53,9 @@ def getitem(x: Any, key: Any) -> Any:
             check_static_indices(item.value, type_of(value).shape[at], at)
             (value,) = emit("take", [value, item.value], axis=at)
             axis += type_of(item.value).rank
+        elif item.kind == "mask":
+            value = picked(value, item.value, at)
+            axis += 1
         else:
             if not is_static_slice(item.value):
                 step = 1 if item.value.step is None else item.value.step
@@ -75,18 +80,39 @@ def items_of(key: Any, rank: int, shown: str) -> list[Item]:
     at = dots[0] if dots else len(parts)
     parts[at : at + 1] = [slice(None)] * (rank - used)
     items = [_item(part) for part in parts]
-    takes = [k for k, item in enumerate(items) if item.kind == "take"]
+    takes = [k for k, item in enumerate(items) if item.kind in ("take", "mask")]
     if len(takes) > 1:
         raise TypeMismatch(
-            "an index cannot contain more than one array of integers",
+            "an index cannot contain more than one array of integers or mask",
             hint="index one axis at a time: x[rows][:, columns], or use ut.take_along_axis",
         )
-    if takes and not _together([item.kind in ("take", "index") for item in items]):
+    if takes and not _together([item.kind in ("take", "mask", "index") for item in items]):
         raise TypeMismatch(
             "an index cannot combine an array and a number with a slice between them",
             hint="index twice: first with the number, then with the array",
         )
     return items
+
+
+def is_mask(part: Any) -> bool:
+    """Is a part of a key an array of booleans?"""
+    if isinstance(part, list):
+        part = as_operand(part) if part else part
+    return isinstance(part, (Traced, np.ndarray)) and type_of(part).dtype == bool_ and type_of(part).rank > 0
+
+
+def without_wide_masks(value: Any, key: Any) -> tuple[Any, Any]:
+    """The same with masks of one axis: the axes that a mask of several covers are joined."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    wide = [k for k, part in enumerate(parts) if is_mask(part) and type_of(as_operand(part)).rank > 1]
+    if len(wide) != 1:
+        return value, key
+    (at,) = wide
+    mask = as_operand(parts[at])
+    used = [type_of(as_operand(p)).rank if is_mask(p) else int(p is not None and p is not Ellipsis) for p in parts]
+    before = sum(used[:at]) + (type_of(value).rank - sum(used) if any(p is Ellipsis for p in parts[:at]) else 0)
+    value, parts[at] = joined(value, mask, before)
+    return value, tuple(parts)
 
 
 def _together(marked: list[bool]) -> bool:
@@ -106,15 +132,12 @@ def _item(part: Any) -> Item:
         dtype, rank = type_of(value).dtype, type_of(value).rank
         if dtype.kind == "int":
             return Item("take" if rank else "index", value)
+        if dtype.kind == "bool" and rank:
+            return Item("mask", value)
         if dtype.kind == "bool":
-            if not rank:
-                raise TypeMismatch(
-                    "a single bool cannot be an index of an array",
-                    hint="write x[int(p)] for x[0] or x[1]; `x if p else 0` and ut.where choose by a bool",
-                )
             raise TypeMismatch(
-                "a boolean mask cannot be an index: the number of elements it selects is known only at run time",
-                hint="ut.where(mask, x, 0) keeps the length; x[ut.argsort(~mask)][:ut.sum(mask)] selects",
+                "a single bool cannot be an index of an array",
+                hint="write x[int(p)] for x[0] or x[1]; `x if p else 0` and ut.where choose by a bool",
             )
         raise TypeMismatch(
             f"an index must be an integer, not {type_of(value)}", hint="convert it with ut.astype(i, ut.i64)"
