@@ -134,7 +134,7 @@ class CaptureSession(Scope):
         bound = function.definition.closure.signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             owned.own_containers(value, function)
-            if type(value) is list:
+            if type(value) is list and self.is_nested:
                 owned.born(value, (function.definition, name))
             default = bound.signature.parameters[name].default
             if isinstance(default, (list, dict)):

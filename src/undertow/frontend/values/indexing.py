@@ -15,7 +15,6 @@ import numpy as np
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
 from undertow.frontend.functions.creation import arange
-from undertow.frontend.functions.debug import assert_
 from undertow.frontend.functions.selecting import joined, picked
 from undertow.frontend.values.operands import as_operand, dims, is_static_int, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
@@ -175,16 +174,19 @@ def _has_traced_step(item: Item) -> bool:
 
 
 def _places(part: slice, length: Any) -> Item:
-    """The elements of a slice whose step is known only at run time, and must be positive."""
-    assert_(FUNCTIONS["greater"](part.step, 0), "the step of this slice must be positive, it is known only at run time")
+    """The elements of a slice whose step is known only at run time."""
+    less, add, where = FUNCTIONS["less"], FUNCTIONS["add"], FUNCTIONS["where"]
+    is_up = less(0, part.step)
 
-    def bound(at: Any, default: Any) -> Any:
+    def bound(at: Any, up: Any, down: Any) -> Any:
         if at is None:
-            return default
-        from_front = FUNCTIONS["where"](FUNCTIONS["less"](at, 0), FUNCTIONS["add"](at, length), at)
-        return FUNCTIONS["minimum"](FUNCTIONS["maximum"](from_front, 0), length)
+            return where(is_up, up, down)
+        from_front = where(less(at, 0), add(at, length), at)
+        least, most = where(is_up, 0, -1), where(is_up, length, add(length, -1))
+        return FUNCTIONS["minimum"](FUNCTIONS["maximum"](from_front, least), most)
 
-    return Item("take", arange(bound(part.start, 0), bound(part.stop, length), part.step))
+    first, last = bound(part.start, 0, add(length, -1)), bound(part.stop, length, -1)
+    return Item("take", arange(first, last, part.step))
 
 
 def is_static_slice(part: slice) -> bool:
