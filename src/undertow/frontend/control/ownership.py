@@ -284,7 +284,8 @@ class Ownership:
                 hint="create a new object, and pass that; or pass the values themselves",
             )
         if home.builder is not builder:
-            self.let_grow(value, more)
+            if builder.kind != "map":
+                self.let_grow(value, more)
             raise _of_another_graph(what, value, builder, span)
         if home.default_of:
             raise CaptureError(
