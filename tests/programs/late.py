@@ -237,7 +237,7 @@ def swaps(n: ut.i64, a: ut.i64, b: ut.i64) -> ut.i64:
 
 
 @ut.function
-def swapped(n: ut.i64) -> ut.i64:
+def swapped_arguments(n: ut.i64) -> ut.i64:
     wanted = n * n
     return swaps(n, wanted, for_ever(1)) if n % 2 == 0 else swaps(n, for_ever(2), wanted)
 
@@ -282,6 +282,6 @@ PROGRAMS = [
     program(unneeded_on_this_path, (4,), tags="recursive", stated=[8]),
     program(endless_loop_in_argument, (4,), tags="loop", stated=[8]),
     program(handed_on, (3,), tags="recursive", stated=[3]),
-    program(swapped, (4,), (3,), tags="recursive", stated=[16, 9]),
+    program(swapped_arguments, (4,), (3,), tags="recursive", stated=[16, 9]),
     program(on_two_paths, (1,), (2,), (3,), tags="recursive branch", stated=[1 - 1, 3 - 1, -1 - 2]),
 ]
