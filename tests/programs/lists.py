@@ -104,7 +104,7 @@ def permutations(n: ut.i64):
 
 
 @ut.function
-def primes_below(n: ut.i64):
+def primes_collected(n: ut.i64):
     primes = [2]
     for k in range(3, n):
         is_prime = True
@@ -173,7 +173,7 @@ PROGRAMS = [
     program(swapped, (2,), tags="containers loop"),
     program(in_order, (4,), tags="containers recursive"),
     program(permutations, (3,), tags="containers recursive loop"),
-    program(primes_below, (30,), tags="containers loop branch"),
+    program(primes_collected, (30,), tags="containers loop branch"),
     program(pascal, (5,), tags="containers loop"),
     program(rows_collected, (np.array([1.0, 2.0, 3.0]), 4), tags="containers arrays loop"),
     program(inserted_and_extended, (5,), tags="containers loop"),
