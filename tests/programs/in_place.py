@@ -153,7 +153,7 @@ def queens(n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def sieve(n: ut.i64):
+def crossed_out(n: ut.i64):
     is_prime = np.ones(n + 1, dtype=bool)
     is_prime[:2] = False
     i = 2
@@ -215,7 +215,7 @@ PROGRAMS = [
     program(sorted_in_place, (np.array([3.0, 1.0, 2.0, 5.0, 4.0, 0.0]),), tags="arrays recursive"),
     program(flood_fill, (np.array([[0, 0, 1], [1, 0, 1], [0, 0, 0]]),), tags="arrays recursive"),
     program(queens, (4,), (5,), tags="arrays recursive closure"),
-    program(sieve, (30,), (3,), tags="arrays loop"),
+    program(crossed_out, (30,), (3,), tags="arrays loop"),
     program(by_masks_and_rows, (np.arange(6.0), np.array([1, 1, 4])), tags="arrays"),
     program(in_lists_and_objects, (3,), tags="arrays containers"),
     program(set_at, (np.zeros(3), 2), tags="arrays recursive"),

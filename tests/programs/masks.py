@@ -33,7 +33,7 @@ def sieve(x: ut.i64[None]) -> ut.i64[None]:
 
 
 @ut.function
-def chosen(x: ut.f64[2, 3], k: ut.f64) -> tuple[ut.f64[None], ut.f64[None, 3], ut.f64[2, None], ut.i64]:
+def chosen_by_masks(x: ut.f64[2, 3], k: ut.f64) -> tuple[ut.f64[None], ut.f64[None, 3], ut.f64[2, None], ut.i64]:
     """Masks of the whole, of rows and of columns."""
     return x[x > k], x[x[:, 0] > k], x[:, x[0] > k], np.count_nonzero(x > k)
 
@@ -89,7 +89,7 @@ PROGRAMS = [
     program(quicksort, (np.zeros(0, np.int64),), (NUMBERS,), (NUMBERS[:1],), tags="recursive arrays"),
     program(quicksort_rows, (np.stack([NUMBERS, np.arange(10)], axis=1) * 0.5,), tags="recursive arrays"),
     program(sieve, (np.arange(2, 30),), tags="recursive arrays"),
-    program(chosen, (np.arange(6.0).reshape(2, 3), 2.5), (np.ones((2, 3)), 3.0), tags="arrays"),
+    program(chosen_by_masks, (np.arange(6.0).reshape(2, 3), 2.5), (np.ones((2, 3)), 3.0), tags="arrays"),
     program(places, (np.array([[0, 3, 0, 1], [2, 0, 5, 0]]),), (np.zeros((2, 0), np.int64),), tags="arrays"),
     program(primes_by_mask, (30,), (2,), tags="loop arrays"),
     program(replaced, (np.array([-4.0, 9.0, -1.0, 3.0]),), (np.zeros(0),), tags="arrays"),

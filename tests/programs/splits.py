@@ -65,16 +65,16 @@ def fill_table(w: ut.f64[2], n: ut.i64) -> ut.f64:
 
 
 @ut.function
-def any_and_all(w: ut.i64[2], n: ut.i64) -> ut.bool:
+def any_and_all_in_a_loop(w: ut.i64[2], n: ut.i64) -> ut.bool:
     """Flags; the second is asked only where the first says so."""
     if n <= 0:
         return w[0] % 2 == 0
     found, each, count = False, True, 0
     for k in range(n):
-        odd = any_and_all(w + k, k)
+        odd = any_and_all_in_a_loop(w + k, k)
         found = found or odd
         if k % 2 == 1 and odd:
-            each = each and any_and_all(w - k, k - 2)
+            each = each and any_and_all_in_a_loop(w - k, k - 2)
             count += 1
     return (found and not each) or count == 2
 
@@ -156,7 +156,11 @@ PROGRAMS = [
     program(minimax_to, (_B, 1, 3, 6), (_B, 2, 2, 0), tags="loop recursive arrays branch"),
     program(fill_table, (_W[:2], 1), (_W[:2], 8), (_W[:2], 7), tags="loop recursive arrays"),
     program(
-        any_and_all, (np.array([1, 2]), 0), (np.array([1, 2]), 6), (np.array([4, 0]), 5), tags="loop recursive arrays"
+        any_and_all_in_a_loop,
+        (np.array([1, 2]), 0),
+        (np.array([1, 2]), 6),
+        (np.array([4, 0]), 5),
+        tags="loop recursive arrays",
     ),
     program(pairs, (_P, 0), (_P, 5), tags="loop recursive arrays branch"),
     program(waiting, (_P, 1), (_P, 6), tags="loop recursive arrays branch"),
