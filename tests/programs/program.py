@@ -30,7 +30,7 @@ from undertow.passes.pipeline import make_library
 
 TAGS = frozenset(
     (
-        "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy",
+        "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy", "late",
         "deep", "fault", "abandons", "gradient",
     )
 )  # fmt: skip
@@ -43,7 +43,8 @@ _FAULTS = (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, A
 class Program:
     """A function, arguments for it, and what is to be known about it.
 
-    Tags say what it is about. `lazy` programs end only on engines that need not evaluate every argument; `deep` ones
+    Tags say what it is about. `lazy` programs end only on engines that need not evaluate every argument; `late` ones do
+    so as they are captured, and everywhere after passes; `deep` ones
     take long; `fault` ones end in a Fault; `abandons` ones make calls that the result does not need, which an
     engine may leave out.
     """
