@@ -30,8 +30,8 @@ from undertow.passes.pipeline import make_library
 
 TAGS = frozenset(
     (
-        "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy", "late",
-        "deep", "fault", "abandons", "gradient",
+        "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy",
+        "late", "deep", "fault", "abandons", "gradient",
     )
 )  # fmt: skip
 
