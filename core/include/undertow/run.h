@@ -48,7 +48,7 @@ class Host {
 /// forgotten a base case, and is told so before the frames take much of the machine's memory: scalars reach the full
 /// depth, frames with arrays or with wide waves below them are told much earlier, for each of them also takes longer.
 constexpr int64_t kUnaskedDepth = 2'000'000;
-constexpr int64_t kUnaskedDepthOfLargeFrames = 10'000;
+constexpr int64_t kUnaskedDepthOfLargeFrames = 110'000;
 constexpr int64_t kUnaskedBytes = int64_t{3} << 28;
 constexpr int64_t kUnaskedBytesOfLargeFrames = int64_t{1} << 28;
 constexpr int64_t kLargeFrame = 512;  // bytes for each call that is open

@@ -55,8 +55,18 @@ class Changes:
                 raise InternalError(f"{item!r} cannot stand for a constant")
             self._first.setdefault(id(item), (item, item.builder, item.port))
             item.builder, item.port, item.type = new.builder, new.port, new.type
-            here = self._ctx.open_builder
-            stack.extend((v, view_behind(v).read(item)) for v in live_views(item) if _is_visible(v, here))
+            stack.extend((view, view_behind(view).read(item)) for view in live_views(item) if self._is_visible(view))
+
+    def _is_visible(self, view: Traced) -> bool:
+        """Can a view be used where nodes are written now? One that was made in a branch or loop that has ended cannot."""
+        builder = self._ctx.open_builder
+        _, made_by, port = self._first.get(id(view), (view, view.builder, view.port))
+        if made_by is not builder:
+            return made_by.is_open
+        home, at = builder.nodes[port.node].region, builder.region
+        while at != home and (parent := builder.regions[at].parent) is not None:
+            at = parent
+        return at == home
 
     def _from_outside(self, array: Traced, called: str, written: str) -> Exception:
         """An array of an enclosing graph changes: a loop starts over and carries it, others cannot."""
@@ -111,12 +121,3 @@ def _side_of(builder: Builder, made_by: Builder, port: Port, regions: tuple[int,
         at = builder.regions[at].parent
     return None if at is None else regions.index(at)
 
-
-def _is_visible(view: Traced, builder: Builder) -> bool:
-    """Can a view be used where nodes are written now? One of a branch or loop that has ended cannot."""
-    if view.builder is not builder:
-        return view.builder.is_open
-    home, at = builder.nodes[view.port.node].region, builder.region
-    while at != home and (parent := builder.regions[at].parent) is not None:
-        at = parent
-    return at == home
