@@ -45,7 +45,8 @@ def lane_of(lanes: Sequence[Any], shared: Sequence[bool], lane: int) -> list[Any
 # Operands that name places or sizes: what is in them must stay in range.
 NAMING = {
     "slice_at": (1,), "slice_between": (1, 2), "take": (1,), "take_along_axis": (1,), "scatter_add": (1,),
-    "add_along_axis": (1,), "put_between": (2, 3), "put_rows": (2,), "within": (0, 1), "arange": (0, 1, 2), "compress": (1,),
+    "add_along_axis": (1,), "put_between": (2, 3), "put_rows": (2,), "within": (0, 1), "arange": (0, 1, 2),
+    "compress": (1,),
 }  # fmt: skip
 SIZED = ("reshape", "broadcast_to", "sum_to", "unslice", "fill", "random_bits", "random_uniform", "random_normal")
 

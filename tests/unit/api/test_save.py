@@ -555,7 +555,7 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
     path = tmp_path / "fresh.ut"
     with pytest.raises(ut.SaveError, match="fresh` has not been captured yet"):
         ut.save(fresh, path)
-    with pytest.raises(ut.SaveError, match="takes an @ut.function, not plain Python"):
+    with pytest.raises(ut.SaveError, match=r"takes an @ut\.function, not plain Python"):
         ut.save(lambda x: x, path)  # type: ignore[arg-type]
     with pytest.raises(ut.SaveError, match="an example must be the arguments of a call, not 5"):
         ut.save(fresh, path, examples=[5])  # type: ignore[list-item]

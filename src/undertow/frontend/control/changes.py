@@ -58,7 +58,7 @@ class Changes:
             stack.extend((view, view_behind(view).read(item)) for view in live_views(item) if self._is_visible(view))
 
     def _is_visible(self, view: Traced) -> bool:
-        """Can a view be used where nodes are written now? One that was made in a branch or loop that has ended cannot."""
+        """Can a view be used where nodes are written now? One of a branch or loop that has ended cannot."""
         builder = self._ctx.open_builder
         _, made_by, port = self._first.get(id(view), (view, view.builder, view.port))
         if made_by is not builder:
@@ -120,4 +120,3 @@ def _side_of(builder: Builder, made_by: Builder, port: Port, regions: tuple[int,
     while at is not None and at not in regions:
         at = builder.regions[at].parent
     return None if at is None else regions.index(at)
-
