@@ -12,7 +12,7 @@ def evens(n: ut.i64):
     for i in range(n):
         if i % 2 == 0:
             found.append(i)
-    return found
+    return found, sum(found, start=100)
 
 
 @ut.function

@@ -177,7 +177,7 @@ class Interpreter(Containers):
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         if any(type(a) is GrowingList for a in args) and not isinstance(function, (Closure, FunctionType, MethodType)):
-            return (yield with_lists(self, function, args))
+            return (yield with_lists(self, function, args, kwargs))
         try:
             form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable

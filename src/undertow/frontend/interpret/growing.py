@@ -151,13 +151,13 @@ def contains(items: GrowingList, value: Any) -> Any:
     return functions.any(functions.equal(column, np.asarray(value) if not isinstance(value, Traced) else value))
 
 
-def with_lists(interp: Any, function: Any, args: Sequence[Any]) -> Work:
+def with_lists(interp: Any, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
     """A call of code that is not the user's with such a list among its arguments."""
     if function is len:
         return emit("identity", [args[0].length])[0]
     if function is list:
         return args[0].copy()
-    return (yield interp.call(function, [as_array(a) if isinstance(a, GrowingList) else a for a in args], {}))
+    return (yield interp.call(function, [as_array(a) if isinstance(a, GrowingList) else a for a in args], kwargs))
 
 
 def added(interp: Any, left: Any, right: Any) -> Work:
