@@ -145,7 +145,12 @@ def test_at_random_moments(tmp_path: Path, engine: str, how: str, count: int, le
         stopped, places = rounds({count}, {how})
         assert stopped > {least}, stopped
         if "{engine} {how}".startswith("reference by_alarm"):
-            assert {{"frontend/interpret/expressions.py", "engines/reference/run.py"}} <= places, places
+            # On a busy machine the moments may all fall into the capture: then other ones are tried.
+            both = {{"frontend/interpret/expressions.py", "engines/reference/run.py"}}
+            for seed in range(10, 20):
+                if not both <= places:
+                    places |= rounds({count}, by_alarm, seed=seed)[1]
+            assert both <= places, places
     """
     run_script(tmp_path, COMMON, script)
 
