@@ -54,6 +54,7 @@ _TITLES = {
     "undertow.frontend.functions.reduction": "Reductions",
     "undertow.ops.nn": "Neural networks",
     "undertow.frontend.functions.linalg": "Products",
+    "undertow.frontend.functions.matrices": "Linear algebra",
     "undertow.frontend.functions.array": "Arranging and picking",
     "undertow.frontend.functions.selecting": "Choosing by masks",
     "undertow.frontend.functions.creation": "Creation",
@@ -229,8 +230,11 @@ def _home(name: str, value: Any) -> str:
     """The module that a public name is listed with; a function that is made from a row, with its family."""
     if isinstance(value, (DType, Type)) or value is undertow.Array:
         return Type.__module__
-    family = next((f.__name__ for f in FAMILIES for row in f.ROWS if row.takes and row.public == name), "")
-    return _FAMILIES.get(family, family) or str(value.__module__)
+    if value.__module__ != plain.__name__:
+        return str(value.__module__)
+    short = name.rpartition(".")[2]
+    family = next(f.__name__ for f in FAMILIES for row in f.ROWS if row.takes and row.public == short)
+    return _FAMILIES.get(family, family)
 
 
 def manual() -> str:

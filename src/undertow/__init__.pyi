@@ -51,6 +51,7 @@ from undertow.errors import TypeMismatch as TypeMismatch
 from undertow.errors import UndertowError as UndertowError
 from undertow.errors import UnknownName as UnknownName
 from undertow.frontend.control.forms import shared as shared
+from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.debug import assert_ as assert_
 from undertow.frontend.functions.debug import print as print
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
@@ -163,6 +164,7 @@ __all__ = [
     "length",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "load",
     "log",

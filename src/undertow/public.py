@@ -42,6 +42,7 @@ from undertow.frontend.control.forms import cond as cond
 from undertow.frontend.control.forms import map as map
 from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.control.forms import while_loop as while_loop
+from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.public import *  # noqa: F403
 from undertow.frontend.values import random as random
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
@@ -63,5 +64,5 @@ from undertow.types import i64 as i64
 __all__ = sorted(
     name
     for name, value in globals().items()
-    if not name.startswith("_") and (value in (optim, random) or not isinstance(value, _ModuleType))
+    if not name.startswith("_") and (value in (linalg, optim, random) or not isinstance(value, _ModuleType))
 )

@@ -46,7 +46,8 @@ def lane_of(lanes: Sequence[Any], shared: Sequence[bool], lane: int) -> list[Any
 NAMING = {
     "slice_at": (1,), "slice_between": (1, 2), "take": (1,), "take_along_axis": (1,), "scatter_add": (1,),
     "add_along_axis": (1,), "put_between": (2, 3), "put_rows": (2,), "within": (0, 1), "arange": (0, 1, 2),
-    "compress": (1,),
+    "compress": (1,), "solve": (0,), "slogdet": (0,), "cholesky": (0,), "qr": (0,), "eigh": (0,), "svd": (0,),
+    "pinv": (0, 1),
 }  # fmt: skip
 SIZED = ("reshape", "broadcast_to", "sum_to", "unslice", "fill", "random_bits", "random_uniform", "random_normal")
 

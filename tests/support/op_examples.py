@@ -34,6 +34,15 @@ def values_of(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Any:
     return array[()]
 
 
+def matrices(dtype: str, *shape: int) -> Any:
+    """Matrices that are positive definite where they are square, with eigenvalues that lie apart."""
+    rows, columns = shape[-2:]
+    found = 0.3 * values_of("f64", shape)
+    found[..., range(min(rows, columns)), range(min(rows, columns))] += 1.5 + 1.8 * np.arange(min(rows, columns))
+    found.flags.writeable = False
+    return found.astype(DTYPES[dtype].numpy)
+
+
 def unaries(*dtypes: str, **attrs: Any) -> list[Example]:
     return [([values_of(d, s)], attrs) for d in dtypes for s in SHAPES]
 
@@ -117,6 +126,28 @@ EXAMPLES: dict[str, list[Example]] = {
             ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (3,)),
             ((1, 2, 3), (5, 3, 4)), ((3,), (5, 3, 4)), ((0, 3), (3, 2)), ((2, 0), (0, 3)),
         ]
+    ],
+    "solve": [
+        ([matrices(d, *a), values_of(d, b)], {})
+        for d in FLOATS
+        for a, b in [((3, 3), (3, 2)), ((2, 1, 2, 2), (2, 1, 2, 3)), ((1, 1), (1, 0)), ((0, 2, 2), (0, 2, 1))]
+    ],
+    **{
+        name: [([matrices(d, *shape)], {}) for d in FLOATS for shape in [(3, 3), (2, 1, 2, 2), (1, 1), (0, 2, 2)]]
+        for name in ("slogdet", "cholesky")
+    },
+    "eigh": [
+        ([matrices(d, *shape)], {"lower": lower})
+        for d in FLOATS
+        for shape in [(3, 3), (2, 1, 2, 2), (1, 1), (0, 2, 2)]
+        for lower in (True, False)
+    ],
+    "qr": [([matrices(d, *s)], {}) for d in FLOATS for s in [(3, 3), (4, 2), (2, 1, 3, 1), (0, 2, 2), (2, 0)]],
+    "svd": [([matrices(d, *s)], {}) for d in FLOATS for s in [(3, 3), (4, 2), (2, 3), (2, 1, 2, 2), (0, 2, 2)]],
+    "pinv": [
+        ([matrices(d, *s), DTYPES[d].numpy.type(1e-4)], {})
+        for d in FLOATS
+        for s in [(3, 3), (4, 2), (2, 3), (2, 1, 2, 2), (0, 2, 2)]
     ],
     "reshape": [
         ([values_of("f32", a), *sizes], {"shape": b})
@@ -278,6 +309,15 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("equal", [A3, A4], {}),
     ("where", [A3 > 0, A3, A4], {}),
     ("matmul", [A3, A4], {}),
+    ("solve", [np.ones((2, 2)), np.ones((2, 1))], {}),
+    ("solve", [np.ones((2, 3)), np.ones((2, 1))], {}),
+    ("solve", [np.eye(2), np.ones((3, 1))], {}),
+    ("slogdet", [np.ones((2, 3))], {}),
+    ("cholesky", [-np.eye(2)], {}),
+    ("qr", [np.ones((2, 3))], {}),
+    ("eigh", [np.full((2, 2), np.nan)], {"lower": True}),
+    ("svd", [np.full((2, 3), np.inf)], {}),
+    ("pinv", [np.full((2, 3), np.nan), np.float64(0.1)], {}),
     ("concat", [np.ones((2, 3)), np.ones((2, 4))], {"axis": 0}),
     ("stack", [A3, A4], {"axis": 0}),
     ("fold_in", [np.arange(3), np.arange(4)], {}),

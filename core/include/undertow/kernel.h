@@ -80,7 +80,8 @@ struct Fault {
     ZeroStep,
     Assertion,
     Overflow,
-    NoInteger,  // nan, or a float that is too large
+    NoInteger,   // nan, or a float that is too large
+    NoSolution,  // a matrix is singular, not positive definite, or not finite
   };
   Code code = Code::None;
   int64_t lane = 0;  ///< the first lane that faults

@@ -34,6 +34,7 @@ std::unique_ptr<Kernel> make_by_dtype(const Binding& binding) {
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding);
 
 using Family = std::span<const KernelRow>();
-Family array_rows, index_rows, scatter_rows, put_rows, reduce_rows, scan_rows, create_rows, matmul_rows, debug_rows;
+Family array_rows, index_rows, scatter_rows, put_rows, reduce_rows, scan_rows, create_rows, matmul_rows, factor_rows,
+    debug_rows;
 
 }  // namespace undertow

@@ -247,6 +247,26 @@ bool matmul(const Binding& binding) {
   return x > 0 && y > 0 && gives(binding, std::max({x - 2, y - 2, 0}) + (x > 1 ? 1 : 0) + (y > 1 ? 1 : 0));
 }
 
+bool matrix(const Binding& binding) {
+  return alike(binding) && binding.inputs[0].rank >= 2 && is_float(binding.inputs[0]);
+}
+
+bool eigh(const Binding& binding) { return matrix(binding) && (binding.attrs.flag("lower"), true); }
+
+bool slogdet(const Binding& binding) {
+  return has(binding, 1) && binding.inputs[0].rank >= 2 && gives(binding, binding.inputs[0].rank - 1);
+}
+
+bool solve(const Binding& binding) {
+  return has(binding, 2) && binding.inputs[0].rank >= 2 && binding.inputs[1].rank == binding.inputs[0].rank &&
+         binding.inputs[1].dtype == binding.inputs[0].dtype && gives(binding, binding.inputs[0].rank);
+}
+
+bool pinv(const Binding& binding) {
+  return has(binding, 2) && binding.inputs[0].rank >= 2 && binding.inputs[1].rank == 0 &&
+         binding.inputs[1].dtype == binding.inputs[0].dtype && gives(binding, binding.inputs[0].rank);
+}
+
 bool assertion(const Binding& binding) {
   return !binding.inputs.empty() && binding.inputs[0].dtype == DType::Bool && binding.outputs.size() == 1 &&
          binding.outputs[0].dtype == DType::Bool && binding.outputs[0].rank == 0;

@@ -27,6 +27,7 @@ Form reduction, softmax;                     // x, over `axes`
 Form scan, sort, argsort, position;          // x, along `axis`
 Form arange;                                 // start, stop, step
 Form matmul;                                 // x, y
+Form solve, slogdet, matrix, eigh, pinv;     // a matrix, or each of a batch; a right side, or a number
 Form assertion;                              // a condition, and values to print
 
 /// Operators on each element: the rank of the result is the largest.

@@ -18,7 +18,7 @@ const char* name_of(Fault::Code code) {
   constexpr const char* names[] = {"none",         "division by zero", "negative power", "negative shift",
                                    "out of range", "negative size",    "too large",      "shapes differ",
                                    "no elements",  "zero step",        "assertion",      "overflow",
-                                   "no integer"};
+                                   "no integer",   "no solution"};
   return names[static_cast<int>(code)];
 }
 

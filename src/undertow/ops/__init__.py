@@ -1,9 +1,24 @@
 """The catalogue of operators: every operator is one complete row of data, in the file of its family."""
 
-from undertow.ops import arith, array, create, debug, index, linalg, logic, nn, put, random, reduce, scatter, state
+from undertow.ops import (
+    arith,
+    array,
+    create,
+    debug,
+    factor,
+    index,
+    linalg,
+    logic,
+    nn,
+    put,
+    random,
+    reduce,
+    scatter,
+    state,
+)
 from undertow.ops.op import register
 
-FAMILIES = (arith, logic, nn, reduce, linalg, array, index, scatter, put, create, random, debug, state)
+FAMILIES = (arith, logic, nn, reduce, linalg, factor, array, index, scatter, put, create, random, debug, state)
 
 for _family in FAMILIES:
     for _row in _family.ROWS:

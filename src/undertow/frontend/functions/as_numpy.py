@@ -14,7 +14,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
+from undertow.frontend.functions import creation, elementwise, linalg, matrices, plain, selecting
 from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions import numpy_ordering as ordering
@@ -87,15 +87,33 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "outer": ("a b !out", meanings.product("np.outer", linalg.outer)),
     "tensordot": ("a b axes=2", meanings.product("np.tensordot", linalg.tensordot)),
     "einsum": ("subscripts *operands !out !optimize !dtype !order !casting", linalg.einsum),
-    "linalg.matrix_power": ("a n", meanings.matrix_power), "linalg.multi_dot": ("arrays !out", meanings.chained),
+    "linalg.matrix_power": ("a n", matrices.matrix_power),
+    "linalg.multi_dot": ("arrays !out", lambda given: matrices.multi_dot(arranging.listed(given))),
+    "linalg.solve": ("a b", matrices.solve), "linalg.inv": ("a", matrices.inv),
+    "linalg.pinv": ("a rcond=None !hermitian rtol=None", matrices.pinv),
+    "linalg.lstsq": ("a b rcond=None", matrices.lstsq), "linalg.det": ("a", matrices.det),
+    "linalg.slogdet": ("a", matrices.slogdet),
+    "linalg.cholesky": ("a upper=False", lambda a, upper: matrices.cholesky(a, upper=upper)),
+    "linalg.qr": ("a mode='reduced'", matrices.qr), "linalg.eigh": ("a UPLO='L'", matrices.eigh),
+    "linalg.eigvalsh": ("a UPLO='L'", matrices.eigvalsh), "linalg.eig": ("a", meanings.no_eigenvalues("eig", "eigh")),
+    "linalg.eigvals": ("a", meanings.no_eigenvalues("eigvals", "eigvalsh")),
+    "linalg.svd": ("a full_matrices=True compute_uv=True !hermitian", matrices.svd),
+    "linalg.svdvals": ("x", matrices.svdvals),
+    "linalg.matrix_rank": (
+        "A tol=None !hermitian rtol=None", lambda a, tol, rtol: matrices.matrix_rank(a, tol, rtol=rtol)),
+    "linalg.cond": ("x p=None", matrices.cond), "linalg.tensorsolve": ("a b axes=None", matrices.tensorsolve),
+    "linalg.tensorinv": ("a ind=2", matrices.tensorinv),
+    "linalg.matrix_norm": ("x keepdims=False ord='fro'", matrices.matrix_norm),
+    "linalg.vector_norm": ("x axis=None keepdims=False ord=2", matrices.vector_norm),
+    "linalg.matmul": ("x1 x2", meanings.product("np.linalg.matmul", plain.matmul)),
+    "linalg.vecdot": ("x1 x2 axis=-1", meanings.product(
+        "np.linalg.vecdot", lambda a, b, axis: linalg.vecdot(a, b, axis=axis))),
     "linalg.outer": ("x1 x2", meanings.product("np.linalg.outer", linalg.outer)),
     "linalg.matrix_transpose": ("x", arrays.matrix_transpose),
     "linalg.tensordot": ("x1 x2 axes=2", meanings.product("np.linalg.tensordot", linalg.tensordot)),
-    "linalg.diagonal": ("x offset=0", lambda x, offset: arranging.diagonal(x, offset, -2, -1)),
-    "linalg.trace": ("x offset=0 dtype=None", lambda x, offset, dtype: along.sum(
-        arranging.diagonal(x, offset, -2, -1), axis=-1, dtype=dtype)),
-    "linalg.cross": ("x1 x2 axis=-1", lambda x1, x2, axis: arranging.cross(x1, x2, -1, -1, -1, axis)),
-    "linalg.norm": ("x ord=None axis=None keepdims=False", meanings.norm),
+    "linalg.diagonal": ("x offset=0", matrices.diagonal), "linalg.trace": ("x offset=0 dtype=None", matrices.trace),
+    "linalg.cross": ("x1 x2 axis=-1", matrices.cross),
+    "linalg.norm": ("x ord=None axis=None keepdims=False", matrices.norm),
     "zeros": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
     "ones": ("shape dtype=None !order !device !like", meanings.like(creation.ones)),
     "full": ("shape fill_value dtype=None !order !device !like", creation.full),

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_arranging import at_least, flattened, listed, rank_of
-from undertow.frontend.values.operands import as_operand, is_static_int, numbers, one_axis, static_int, type_of
+from undertow.frontend.values.operands import as_operand, is_static_int, one_axis, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS
-from undertow.types import bool_, dtype_of, f64, said
+from undertow.types import bool_, dtype_of, said
 
 
 def dtype_in(x: Any) -> Any:
@@ -193,61 +193,14 @@ def product(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return multiply
 
 
-def matrix_power(a: Any, n: Any) -> Any:
-    """By squaring, as NumPy does it."""
-    times = static_int(n, "the power of a matrix")
-    a = as_operand(a)
-    shape = type_of(a).shape
-    if times < 0 or len(shape) != 2 or shape[0] != shape[1]:
+def no_eigenvalues(name: str, instead: str) -> Callable[..., Any]:
+    def refuse(a: Any) -> Any:
         raise CaptureError(
-            "np.linalg.matrix_power can be captured for a square matrix, and powers of 0 or more",
-            hint="multiply with @",
+            f"np.linalg.{name} cannot be captured: its values are real or complex, which is known only at run time",
+            hint=f"of a symmetric matrix, np.linalg.{instead} gives the same values",
         )
-    if dtype_in(a) == bool_:
-        refuse_booleans("np.linalg.matrix_power", a, "a boolean")
-    if times == 0:
-        return creation.eye(arrays.length(a), dtype=dtype_in(a))
-    if times <= 3:
-        return a if times == 1 else plain.matmul(a if times == 2 else plain.matmul(a, a), a)
-    square: Any = None
-    result: Any = None
-    while times:
-        square = a if square is None else plain.matmul(square, square)
-        if times % 2:
-            result = square if result is None else plain.matmul(result, square)
-        times //= 2
-    return result
 
-
-def chained(matrices: Any) -> Any:
-    """np.linalg.multi_dot, from the left."""
-    first, *rest = listed(matrices)
-    for matrix in rest:
-        first = linalg.dot(first, matrix)
-    return first
-
-
-def norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
-    value = numbers(x)[0]
-    if axis is None and ord is None:
-        value, axis, shape = flattened(value), 0, (1,) * rank_of(x)
-        total = plain.sqrt(along.sum(plain.square(value)))
-        return arrays.reshape(total, shape) if keepdims else total
-    if axis is None and rank_of(value) == 1:
-        axis = 0
-    if isinstance(axis, tuple) and len(axis) == 1:
-        axis = axis[0]
-    if not is_static_int(axis) or not (ord is None or ord in (1, 2, np.inf)):
-        raise CaptureError(
-            f"np.linalg.norm with ord={brief(ord)} and axis={brief(axis)} cannot be captured",
-            hint="write it with ut.sum, ut.abs, ut.max and ut.sqrt",
-        )
-    value = elementwise.astype(value, f64) if dtype_in(value).kind == "int" else value
-    if ord == np.inf:
-        return plain.max(plain.abs(value), axis=axis, keepdims=keepdims)
-    if ord == 1:
-        return along.sum(plain.abs(value), axis=axis, keepdims=keepdims)
-    return plain.sqrt(along.sum(plain.square(value), axis=axis, keepdims=keepdims))
+    return refuse
 
 
 def real(val: Any) -> Any:
