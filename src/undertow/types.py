@@ -11,7 +11,7 @@ f32
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +46,11 @@ class DType:
                 )
         return Type(self, tuple(int(d) if isinstance(d, np.integer) else d for d in dims))
 
-    def __or__(self, other: object) -> NoReturn:
-        raise _no_union(self, other)
+    def __or__(self, other: object) -> OrNone:
+        return _or_none(self, other)
 
-    def __ror__(self, other: object) -> NoReturn:
-        raise _no_union(other, self)
+    def __ror__(self, other: object) -> OrNone:
+        return _or_none(self, other)
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -96,11 +96,11 @@ class Type:
     dtype: DType
     shape: Shape = ()
 
-    def __or__(self, other: object) -> NoReturn:
-        raise _no_union(self, other)
+    def __or__(self, other: object) -> OrNone:
+        return _or_none(self, other)
 
-    def __ror__(self, other: object) -> NoReturn:
-        raise _no_union(other, self)
+    def __ror__(self, other: object) -> OrNone:
+        return _or_none(self, other)
 
     @property
     def rank(self) -> int:
@@ -135,9 +135,30 @@ class Type:
         return f"{self.dtype.name}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
 
 
-def _no_union(one: object, other: object) -> TypeMismatch:
-    return TypeMismatch(
-        f"{brief(one)} | {brief(other)}: an annotation is one type",
+@dataclass(frozen=True, slots=True)
+class OrNone:
+    """The annotation `ut.i64 | None`: a value of a type, or None."""
+
+    type: DType | Type
+
+    def __or__(self, other: object) -> OrNone:
+        return self if _is_none(other) else _or_none(self, other)
+
+    __ror__ = __or__
+
+    def __repr__(self) -> str:
+        return f"{self.type} | None"
+
+
+def _is_none(note: object) -> bool:
+    return note is None or note is type(None)
+
+
+def _or_none(one: DType | Type | OrNone, other: object) -> OrNone:
+    if _is_none(other) and not isinstance(one, OrNone):
+        return OrNone(one)
+    raise TypeMismatch(
+        f"{brief(one)} | {brief(other)}: an annotation is one type, or one and None",
         hint="leave the annotation out: None, numbers and arrays of each type are captured by themselves",
     )
 

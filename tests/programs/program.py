@@ -36,7 +36,7 @@ TAGS = frozenset(
 )  # fmt: skip
 
 
-_FAULTS = (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError, NameError)
+_FAULTS = (ut.Fault, AssertionError, ArithmeticError, ValueError, LookupError, AttributeError, NameError, TypeError)
 
 
 @dataclass(frozen=True, eq=False)

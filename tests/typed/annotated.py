@@ -73,6 +73,15 @@ def apply(layer: Layer, x: Vector) -> tuple[Vector, ut.f64]:
     return out, ut.max(out)
 
 
+@ut.function
+def place(x: Vector, wanted: ut.f64 | None = None) -> ut.i64 | None:
+    best = None
+    for i in range(len(x)):
+        if wanted is not None and x[i] == wanted:
+            best = i
+    return best
+
+
 weight = ut.Variable(2.0)
 
 
@@ -107,6 +116,8 @@ value, stats = fib.run(12, stats=True, memory="1G")
 assert stats.activations == 465
 assert fib.map([1, 2, 3]).tolist() == [1, 2, 3]
 out, top = apply(Layer(np.ones(3), 0.5), np.arange(3.0))
+at = place(np.ones(3), 1.0)
+print(at + 1 if at is not None else 0, place(np.ones(3)) is None)
 print(f"{power(2.0, 10):.1f}", round(ratio, 2), total, out.shape, top, slope)
 print(collatz(27), is_even(10), mixed(1.0, 2, np.ones((4, 3), np.float32)), learn(1.0))
 with ut.options(engine="reference", max_depth=100):
@@ -123,3 +134,5 @@ def wrong() -> None:
     fib.run(3, max_dept=3)  # refused
     ut.vmap(fib)  # refused
     gcd(1, 2).shape  # refused
+    place(np.ones(3), "one")  # refused
+    place(np.ones(3)) + 1  # refused

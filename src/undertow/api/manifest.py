@@ -29,7 +29,11 @@ _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
 _MOST_FIELDS = 10_000  # of all classes together
 # Our own container classes: their names in files, and where they are. Files refer to no other module.
-_OURS = {"rows": ("undertow.frontend.values.rows", "IndexedRows"), "forest": ("undertow.data.forest", "Forest")}
+_OURS = {
+    "rows": ("undertow.frontend.values.rows", "IndexedRows"),
+    "forest": ("undertow.data.forest", "Forest"),
+    "option": ("undertow.frontend.values.option", "Option"),
+}
 
 # --------------------------------------------------------------------------------------------------------------
 # Writing

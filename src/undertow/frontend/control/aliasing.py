@@ -21,6 +21,7 @@ from undertow.frontend.control.merge import Joined
 from undertow.frontend.control.state import held_by
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values.leaves import leaf_type
+from undertow.frontend.values.option import is_option
 from undertow.frontend.values.traced import Context, Traced, roots_of
 from undertow.frontend.values.views import view_behind
 from undertow.types import said
@@ -135,6 +136,8 @@ class Aliases:
                 stack.extend((f"{name}[{k}]", part) for k, part in enumerate(item))
             elif isinstance(item, dict):
                 stack.extend((f"{name}[{key!r}]", part) for key, part in item.items())
+            elif is_option(item):
+                stack.append((name, item.value))
             elif isinstance(item, Closure):
                 if item.env is not None:
                     open_env(item.env)

@@ -21,6 +21,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.operands import convert, flags_of, is_number
+from undertow.frontend.values.option import OPTION
 from undertow.frontend.values.rows import all_dense
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, cast, constant, emit, is_traced, operand, roots_of
@@ -239,6 +240,7 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
     types = [leaf_type(leaf) for leaf in leaves]
     length = common_length("ut.map", types)
     result: tree.Structure = ()
+    parent = ctx.open_builder
 
     def contents(inner: Builder, params: list[Traced]) -> Work:
         nonlocal result
@@ -248,6 +250,11 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
         if any(token[0] == "object" and token[2] is TracedText for token in result):
             raise CaptureError(
                 "a map cannot collect texts of traced values", hint="return the values, and format them after"
+            )
+        if OPTION in result and parent.kind != "main":  # a caller outside gets a list
+            raise CaptureError(
+                "a map cannot collect values that may be None",
+                hint="return a number that stands for None, or a pair: (0, False) for none, (x, True) for x",
             )
         return [port_in(leaf, 0, ctx) for leaf in results]
 

@@ -15,6 +15,7 @@ from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.leaves import ABSENT, Absent, describe, is_static_equal, leaf_type, port_in, zero
 from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.option import agree
 from undertow.frontend.values.traced import Context, Traced, is_traced, roots_of, stays_weak
 from undertow.frontend.values.tree import flatten, unflatten
 from undertow.ir.graph import Port
@@ -151,6 +152,9 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
         leaves_a, structure_a = [ABSENT] * len(leaves_b), structure_b
     elif isinstance(b, Absent):
         leaves_b, structure_b = [ABSENT] * len(leaves_a), structure_a
+    if structure_a != structure_b and (agreed := agree((leaves_a, structure_a), (leaves_b, structure_b))) is not None:
+        structure_a, leaves_a, leaves_b = agreed
+        structure_b = structure_a
     pairs = list(zip(leaves_a, leaves_b, strict=True)) if structure_a == structure_b else []
     fits = [None if _is_settled(x, y) else _fit(x, y) for x, y in pairs]
     if structure_a != structure_b or MISFIT in fits:

@@ -22,6 +22,7 @@ from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import GrowingList, item_type
+from undertow.frontend.values.option import Option
 from undertow.frontend.values.traced import Context, Traced
 from undertow.ir.graph import Const
 
@@ -42,6 +43,7 @@ _IMMUTABLE = (
     type,
     ModuleType,
     Traced,
+    Option,
     type(None),
 )
 _ONCE = "it would change once, when the function is captured, and never when the graph runs"

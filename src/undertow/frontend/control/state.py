@@ -16,6 +16,7 @@ from undertow.frontend.control.merge import Joined, join_values
 from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.trace.builder import START, Builder
 from undertow.frontend.values.leaves import ABSENT
+from undertow.frontend.values.option import is_option
 from undertow.frontend.values.traced import Context
 from undertow.ir.exact import exact, keys_of
 from undertow.ir.graph import Port
@@ -74,6 +75,8 @@ def contents(env: Env, is_made: Callable[[Any], bool]) -> dict[int, tuple[Any, A
                 stack.extend(item.values() if isinstance(item, dict) else item)
         elif isinstance(item, tuple):
             stack.extend(item)
+        elif is_option(item):
+            stack.append(item.value)
         elif is_made(item) and (attributes := held_by(item)) is not None:
             stack.append(attributes)
     return held

@@ -26,6 +26,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.loops import for_loop, items_loop, list_loop, while_loop
 from undertow.frontend.interpret.matching import as_branches
+from undertow.frontend.interpret.options import needed
 from undertow.frontend.interpret.outcomes import (
     RETURN,
     Cell,
@@ -48,6 +49,7 @@ from undertow.frontend.interpret.reducing import items_of, loop_over
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, TracedRange
 from undertow.frontend.interpret.statements import Statements
 from undertow.frontend.interpret.written import Computed
+from undertow.frontend.syntax.annotations import may_be_none
 from undertow.frontend.syntax.queries import HINTS
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
@@ -71,7 +73,10 @@ class StatementInterpreter(Statements):
     """Runs every statement."""
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
-        outcome = yield self.run(cells(node.body), None, env)
+        body = node.body
+        if may_be_none(env.closure.annotations.get("return")):  # reaching the end is a way to do that
+            body = [*body, ast.copy_location(ast.Return(None), body[-1])]
+        outcome = yield self.run(cells(body), None, env)
         # Reaching the end returns None, so a bare `return` on other paths fits.
         if outcome is None or (isinstance(outcome, Mixed) and outcome.value is None):
             return None
@@ -311,6 +316,7 @@ class StatementInterpreter(Statements):
         """Start a `for`: a loop of the graph if the length is known only at run time, else Python unrolls it."""
         over = yield self.expr(node.iter, env)
         self.at(node.iter, env)
+        over = needed(over, self.ctx, "'NoneType' object is not iterable")
         if isinstance(over, TracedRange):
             return (yield for_loop(self, node, over, after, env))
         if isinstance(over, GrowingList):

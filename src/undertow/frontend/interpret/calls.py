@@ -28,6 +28,8 @@ from undertow.frontend.interpret.growing import ListMethod, call_method, with_li
 from undertow.frontend.interpret.instead import instead_of_math
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
+from undertow.frontend.interpret.options import call as call_with_option
+from undertow.frontend.interpret.options import needed
 from undertow.frontend.interpret.purity import (
     calls_back,
     changed_by,
@@ -54,6 +56,7 @@ from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.assignment import shaped_view
 from undertow.frontend.values.growing import GrowingList
+from undertow.frontend.values.option import is_option
 from undertow.frontend.values.static import static
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced, roots_of
 from undertow.tracebacks import is_library_file, note_caller
@@ -156,6 +159,7 @@ class Interpreter(Containers):
             return self.call_now(function, args, kwargs)
         if isinstance(function, CalledBack):
             function = function.function
+        function = needed(function, self.ctx, "'NoneType' object is not callable")
         if isinstance(function, ListMethod):
             return (yield call_method(self, function.items, function.name, args))
         if isinstance(function, functools.partial):
@@ -178,6 +182,9 @@ class Interpreter(Containers):
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
         if any(type(a) is GrowingList for a in args) and not isinstance(function, (Closure, FunctionType, MethodType)):
             return (yield with_lists(self, function, args, kwargs))
+        has_options = any(map(is_option, args)) or (kwargs and any(map(is_option, kwargs.values())))
+        if has_options and not self._is_users(function):
+            return (yield call_with_option(self, function, args, kwargs, env))
         try:
             form = None if isinstance(function, Traced) else SPECIAL.get(function)
         except TypeError:  # not hashable
@@ -201,7 +208,7 @@ class Interpreter(Containers):
             if outlined is not None:
                 return (yield self.ctx.session.call(outlined, args, kwargs))
             return (yield self.invoke(function, args, kwargs))
-        if isinstance(function, type) and is_user_class(function):
+        if _is_users_class(function):
             return (yield self.construct(function, args, kwargs))
         if isinstance(function, _CACHED) and (is_user_code(function.__wrapped__) or decorated(function.__wrapped__)):
             return (yield self.call_cached(function, args, kwargs))
@@ -214,6 +221,16 @@ class Interpreter(Containers):
                 else "check the name before the parentheses",
             )
         return self.call_native(function, args, kwargs)
+
+    def _is_users(self, function: Any) -> bool:
+        """Is what it calls the user's own Python?"""
+        return (
+            isinstance(function, (Closure, MethodType, _CACHED))
+            or _is_users_class(function)
+            or _has_source(function)
+            or is_user_generator(function)
+            or special(self.ctx.session, function, "__call__") is not None
+        )
 
     def call_now(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function as plain Python does, outside the capture."""
@@ -523,6 +540,10 @@ def _too_deep(open_: Sequence[Closure]) -> CaptureError:
         f"`{name}` calls itself, directly or through others, more than {times} times",
         hint=f"a recursive function that works on traced values needs @ut.function: {hint}",
     )
+
+
+def _is_users_class(function: Any) -> bool:
+    return isinstance(function, type) and is_user_class(function)
 
 
 def _has_source(function: Any) -> bool:

@@ -19,6 +19,7 @@ from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressio
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
 from undertow.frontend.interpret.growing import ListMethod, assign_item
 from undertow.frontend.interpret.instead import instead_of_method
+from undertow.frontend.interpret.options import by_cases, needed, settled
 from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.raising import is_conditional, raise_later
@@ -31,6 +32,7 @@ from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.assignment import At, replaced
 from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.indexing import getitem
+from undertow.frontend.values.option import is_option
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
 from undertow.frontend.values.traced import Context, Traced, has_traced, is_basic, is_traced, read, roots_of
 from undertow.frontend.values.views import View, make_view
@@ -69,6 +71,7 @@ class Containers(Expressions):
 
     def attribute_of(self, value: Any, name: str, span: Span, env: Env | None) -> Work:
         """`value.name`."""
+        value = needed(value, self.ctx, f"'NoneType' object has no attribute {name!r}", AttributeError)
         if isinstance(value, TracedText):
             raise text_too_early(value)
         if isinstance(value, GrowingList):
@@ -105,7 +108,7 @@ class Containers(Expressions):
             held = yield self.call(held.function, held.args, {}, env)
             if is_kept:
                 vars(value)[name] = held
-        return self.ctx.session.seen(held)
+        return settled(self.ctx.session.seen(held), self.ctx)
 
     def subscript(self, node: ast.Subscript, env: Env) -> Work:
         value = yield self.expr(node.value, env)
@@ -115,6 +118,9 @@ class Containers(Expressions):
 
     def item_of(self, value: Any, key: Any) -> Work:
         """`value[key]`, by the method of a class of the user's if it has one."""
+        value = needed(value, self.ctx, "'NoneType' object is not subscriptable")
+        if is_option(settled(key, self.ctx)):
+            return (yield by_cases(self, key, lambda one: self.item_of(value, one), None))
         method = special(self.ctx.session, value, "__getitem__")
         if method is not None:
             return (yield self.call(method, [value, key], {}))
@@ -154,7 +160,7 @@ class Containers(Expressions):
                 self.owned.change(value, "the defaultdict")  # it adds the key
                 return self.owned.own(value[key])
             item = value[key]
-            return self.ctx.session.seen(self.owned.adopt(item))
+            return settled(self.ctx.session.seen(self.owned.adopt(item)), self.ctx)
         if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
             raise CaptureError(
                 f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
@@ -287,6 +293,12 @@ class Containers(Expressions):
 
     def text_of_one(self, value: Any, spec: str = "", conversion: str = "") -> Work:
         """The text of a value, by the method of a class of the user's if it has one."""
+        value = settled(value, self.ctx)
+        if is_option(value):
+            raise CaptureError(
+                "the text of a value that may be None depends on whether it is",
+                hint="make the text in both branches of `if x is None:`, or print x itself",
+            )
         if not conversion and (method := special(self.ctx.session, value, "__format__")) is not None:
             return (yield self.call(method, [value, spec], {}))
         method = behind(self.ctx.session, repr if conversion in ("r", "a") else str, value)
@@ -319,6 +331,7 @@ class Containers(Expressions):
 
     def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
         """`container[key] = value`, by the method of a class of the user's if it has one."""
+        container = needed(container, self.ctx, "'NoneType' object does not support item assignment")
         method = special(self.ctx.session, container, "__setitem__")
         if method is not None:
             yield self.call(method, [container, key, value], {})
@@ -364,6 +377,7 @@ class Containers(Expressions):
 
     def set_attribute(self, changed: Any, name: str, value: Any, called: str) -> Work:
         """`changed.name = value`, as the class of the object defines it."""
+        changed = needed(changed, self.ctx, f"'NoneType' object has no attribute {name!r}", AttributeError)
         if isinstance(changed, (Traced, Closure)) or hasattr(type(changed), "__undertow_read__"):
             what = "a function" if isinstance(changed, Closure) else "a traced value or a variable"
             raise CaptureError(f"the attribute `{name}` of {what} cannot be assigned to", hint="use a variable")

@@ -33,6 +33,9 @@ from undertow.frontend.interpret.growing import added
 from undertow.frontend.interpret.growing import contains as in_list
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
+from undertow.frontend.interpret.options import needed, reads_option, refuse_none, settled
+from undertow.frontend.interpret.options import operate as operate_on_option
+from undertow.frontend.interpret.options import truth as truth_of_option
 from undertow.frontend.interpret.purity import refuse_foreign
 from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
@@ -42,6 +45,7 @@ from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined, Unsure
 from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import ABSENT
+from undertow.frontend.values.option import is_option
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Context, Traced, read
 from undertow.tracebacks import is_library_file
@@ -126,6 +130,8 @@ class Expressions:
             value = value.read()
         elif isinstance(value, Undefined):
             raise value.error(self.span(node, env))
+        elif is_option(value):
+            return settled(value, self.ctx)
         # Here a generator object is a value, not work to be driven.
         return itertools.chain(value) if type(value) is GeneratorType else self.ctx.session.seen(value)
 
@@ -176,7 +182,7 @@ class Expressions:
             _refuse_repetition(left, right)
         if isinstance(node.op, ast.Mod) and isinstance(left, str):
             _refuse_filling(right)
-        if type(left) in _KNOWN and type(right) in _KNOWN:
+        if left is not None is not right and type(left) in _KNOWN and type(right) in _KNOWN:
             value = BINARY[type(node.op)](left, right)
         else:
             value = yield self.operate(node.op, left, right)
@@ -184,6 +190,8 @@ class Expressions:
 
     def operate(self, op: ast.operator | ast.cmpop, left: Any, right: Any) -> Work:
         """An operator on operands one of which may be an object of the user's, whose methods are captured."""
+        if is_option(left) or is_option(right):
+            return (yield operate_on_option(self, op, left, right))
         if isinstance(left, GrowingList) or isinstance(right, GrowingList):
             if not isinstance(op, ast.Add):
                 raise CaptureError(
@@ -208,9 +216,10 @@ class Expressions:
         ):
             return _negated(self.truth((yield self.operate(ast.Eq(), left, right))))  # what `object` does
         if first is None and second is None:
+            refuse_none(op, left, right, self.ctx)
             refuse_foreign(left, right)
             self.hold_objects(left, right)
-            return BINARY[type(op)](left, right) if isinstance(op, ast.operator) else self._compare(op, left, right)
+            return BINARY[type(op)](left, right) if isinstance(op, ast.operator) else self.compared(op, left, right)
         for method, one, other in tries:
             if method is not None:
                 value = yield self.call(method, [one, other], {})
@@ -236,6 +245,7 @@ class Expressions:
             return _negated(truth)
         value = yield self.expr(node.operand, env)
         self.at(node, env)
+        value = needed(value, self.ctx, "bad operand type for a unary operator: 'NoneType'")
         method = None if type(value) in _KNOWN else special(self.ctx.session, value, UNARY_METHODS[type(node.op)])
         if method is not None:
             return (yield self.call(method, [value], {}))
@@ -263,23 +273,32 @@ class Expressions:
                 right = yield self.expr(node.comparators[at], env)
             self.at(node, env)
             op = node.ops[at]
-            if isinstance(op, (ast.Is, ast.IsNot)) or (type(left) in _KNOWN and type(right) in _KNOWN):
-                holds = self._compare(op, left, right)
+            if is_option(left) or is_option(right):
+                holds = yield operate_on_option(self, op, left, right)
+            elif isinstance(op, (ast.Is, ast.IsNot)) or (type(left) in _KNOWN and type(right) in _KNOWN):
+                refuse_none(op, left, right, self.ctx)
+                holds = self.compared(op, left, right)
             elif not isinstance(op, (ast.In, ast.NotIn)):
                 holds = yield self.operate(op, left, right)
-            elif (method := special(self.ctx.session, right, "__contains__")) is not None:
-                holds = self.truth((yield self.call(method, [right, left], {})))
-                holds = holds if isinstance(op, ast.In) else _negated(holds)
             else:
-                if hasattr(type(right), "__next__"):
-                    self.owned.change(right, "")
-                self.hold_objects(left, right)
-                holds = self._compare(op, left, self.iterated(right))
+                holds = yield self.contained(op, left, right)
             result = functions.logical_and(truth, holds) if isinstance(truth, Traced) else holds
             left = right
         return result
 
-    def _compare(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+    def contained(self, op: ast.cmpop, left: Any, right: Any) -> Work:
+        """`left in right`, or `not in`."""
+        method = special(self.ctx.session, right, "__contains__")
+        if method is not None:
+            holds = self.truth((yield self.call(method, [right, left], {})))
+            return holds if isinstance(op, ast.In) else _negated(holds)
+        if hasattr(type(right), "__next__"):
+            self.owned.change(right, "")
+        self.hold_objects(left, right)
+        return self.compared(op, left, self.iterated(right))
+
+    def compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+        """A comparison that no class of the user's defines."""
         if isinstance(op, (ast.In, ast.NotIn)):
             right = read(right)
             if isinstance(right, GrowingList):
@@ -288,7 +307,7 @@ class Expressions:
                 holds = contains(right, left)
             elif holds_traced(left, right):
                 see = self.ctx.session.seen_inside
-                holds = contains_container(see(right), see(left), self._compare)
+                holds = contains_container(see(right), see(left), self.compared)
             else:
                 holds = left in right
             return holds if isinstance(op, ast.In) else _negated(holds)
@@ -302,7 +321,7 @@ class Expressions:
                 return holds if isinstance(op, ast.Eq) else _negated(holds)
         if type(left) not in _SINGLE and type(right) not in _SINGLE:
             see = self.ctx.session.seen_inside
-            holds = compare_containers(op, see(left), see(right), self._compare)
+            holds = compare_containers(op, see(left), see(right), self.compared)
             if holds is not NotImplemented:
                 return holds
         return COMPARE[type(op)](left, right)
@@ -328,7 +347,7 @@ class Expressions:
                     return value
                 value = yield evaluate(next_node, env)
                 continue
-            if truth is value and is_plain(next_node):
+            if truth is value and is_plain(next_node) and not reads_option(next_node, env, self.ctx):
                 other = yield evaluate(next_node, env)
                 self.at(node, env)
                 if isinstance(other, (bool, np.bool_)) or (isinstance(other, Traced) and other.dtype == bool_):
@@ -344,7 +363,7 @@ class Expressions:
         rest = node.values[index:]
         tail: ast.expr = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
         self.at(node, env)
-        go_on, stay = (lambda: evaluate(tail, env)), (lambda: value)
+        go_on, stay = (lambda: evaluate(tail, env)), (lambda: settled(value, self.ctx))
         is_and = isinstance(node.op, ast.And)
         return self.choose(truth, go_on if is_and else stay, stay if is_and else go_on, env)
 
@@ -357,7 +376,10 @@ class Expressions:
 
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
-        value = read(value)
+        value = settled(read(value), self.ctx)
+        if is_option(value):
+            holds: bool | Traced = truth_of_option(self, value)
+            return holds
         if isinstance(value, GrowingList):
             is_filled: Traced = functions.not_equal(value.length, 0)
             return is_filled
@@ -415,6 +437,7 @@ class Expressions:
 
     def iterated(self, value: Any) -> Any:
         """What a loop over an object of the user's runs over; anything else as it is."""
+        value = needed(value, self.ctx, "'NoneType' object is not iterable")
         method = None if type(value) in _KNOWN else special(self.ctx.session, value, "__iter__")
         return value if method is None else drive(self.call(method, [value], {}))
 

@@ -41,8 +41,9 @@ from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
 from undertow.frontend.values.growing import GrowingList
-from undertow.frontend.values.leaves import describe, leaf_type, zero
-from undertow.frontend.values.operands import as_weak, is_number, is_weak
+from undertow.frontend.values.leaves import Absent, describe
+from undertow.frontend.values.operands import as_weak, is_weak
+from undertow.frontend.values.option import Parts, agree, blank, fitted
 from undertow.frontend.values.traced import Traced, effect, is_traced
 from undertow.frontend.values.tree import Structure, flatten, unflatten, unflatten_each
 from undertow.ir.graph import Const
@@ -163,7 +164,7 @@ class _Carried:
     def put(self, values: list[Any], env: Env) -> None:
         env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
 
-    def take(self, env: Env, interp: Interpreter, span: Span | None) -> list[Any]:
+    def take(self, known: _Statements, env: Env, interp: Interpreter, span: Span | None) -> list[Any]:
         taken: list[Any] = []
         for number, (name, structure) in enumerate(zip(self.names, self.structures, strict=True)):
             value = force(env.vars.get(name), interp.ctx)
@@ -171,6 +172,12 @@ class _Carried:
                 raise value.error(span)
             leaves, after = flatten(value, is_traced)
             if after != structure:
+                like = unflatten_each(self.structures, self.leaves)[number]
+                _carry_option(known, name, like, value)
+                lifted = fitted((leaves, after), flatten(like, is_traced))
+                if lifted is not None:
+                    taken += lifted
+                    continue
                 first = unflatten_each(self.structures, self.leaves)[number]
                 if isinstance(value, list):
                     interp.owned.let_grow(self.before[number], value)
@@ -183,12 +190,28 @@ class _Carried:
         return taken
 
 
-def _carry(names: set[str], env: Env, interp: Interpreter) -> tuple[_Carried, dict[str, Any]]:
+def _carry_option(known: _Statements, name: str, first: Any, value: Any) -> None:
+    """A variable is None before the loop or after an iteration, but not always: start over, with an Option."""
+    agreed = agree(flatten(first, is_traced), flatten(value, is_traced))
+    if agreed is None:
+        return
+    structure, *sides = agreed
+    before = known.options.get(name)
+    if before is None or before[1] != structure:
+        like = [b if isinstance(a, Absent) else a for a, b in zip(*sides, strict=True)]
+        raise StartOver(known, options={**known.options, name: (like, structure)})
+
+
+def _carry(names: set[str], known: _Statements, env: Env, interp: Interpreter) -> tuple[_Carried, dict[str, Any]]:
     """The variables that hold values of a graph, and those that hold something else: None, a string, a function."""
     carried, fixed = _Carried(), {}
     for name in sorted(names & env.vars.keys()):
         value = force(env.vars[name], interp.ctx)
         leaves, structure = flatten(value, is_traced)
+        if name in known.options:
+            structure = known.options[name][1]
+            leaves = fitted(flatten(value, is_traced), known.options[name]) or leaves
+            value = unflatten(structure, leaves)
         if leaves:
             carried.names.append(name)
             carried.structures.append(structure)
@@ -211,6 +234,7 @@ class _Statements:
     changing: dict[str, Undefined] = field(
         default_factory=dict
     )  # variables without a graph value (None, strings) that an iteration changes
+    options: dict[str, Parts] = field(default_factory=dict)  # variables that may be None, with leaves of each type
 
 
 def _statement_loop(
@@ -231,11 +255,11 @@ def _statement_loop(
     own = [] if index is None else [index.name]
     # The variable of a `for` is carried, too, if it has a value before: it keeps that if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
-    carried, fixed = _carry((assigned - set(own)) | kept, env, interp)
     before = interp.save(env)
-    first, last = len(own), len(own) + len(carried.leaves)
     known = _Statements()
     is_endless = False
+    carried, fixed = _carry((assigned - set(own)) | kept, known, env, interp)
+    first, last = len(own), len(own) + len(carried.leaves)
 
     def enter(params: list[Traced]) -> None:
         """Let the arrays that the loop changes stand for what it carries."""
@@ -281,7 +305,7 @@ def _statement_loop(
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
         nexts = [] if index is None else [params[0] + index.step]
-        nexts += carried.take(env, interp, span)
+        nexts += carried.take(known, env, interp, span)
         nexts += [Traced(array.builder, array.port) for array in known.arrays]
         exits = exits_of(outcome)
         if set(exits) <= {CONTINUE}:
@@ -292,15 +316,19 @@ def _statement_loop(
         return nexts + _flags(outcome, flags_of(params), interp)
 
     def attempt() -> Work:
+        nonlocal carried, fixed, last
         interp.restore(before, env)
         ctx.span = span
+        if known.options:
+            carried, fixed = _carry((assigned - set(own)) | kept, known, env, interp)
+            last = first + len(carried.leaves)
         initial = [*([] if index is None else [index.start]), *carried.leaves]
         initial += [Traced(array.builder, array.port) for array in known.arrays]
         names = [*own, *carried.labels, *("array" for _ in known.arrays)]
         if known.exits:
             value = known.value if RETURN in known.exits else None
             leaves = flatten(value, is_traced)[0]
-            returned = [as_weak(zero(leaf_type(x))) if is_number(x) else zero(leaf_type(x)) for x in leaves]
+            returned = list(map(blank, leaves))
             initial += [np.int32(_GO_ON), *returned]
             names += ["flow", *["value"] * len(returned)]
         return graph_loop(ctx, initial, names, header, body)
@@ -357,6 +385,8 @@ def _find_changed_names(
     for name, value in fixed.items():
         now = force(env.vars.get(name, Undefined("")), interp.ctx)
         leaves, structure = flatten(now, is_traced)
+        if leaves and not isinstance(now, Undefined):
+            _carry_option(known, name, value, now)
         if name not in known.changing and (leaves or structure != flatten(value)[1]):
             later = "something else" if isinstance(now, Undefined) else describe(now)
             if isinstance(now, list):

@@ -17,9 +17,11 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.kinds import is_same
+from undertow.frontend.interpret.options import settled
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.interpret.written import Computed, do
 from undertow.frontend.syntax.source import Env
+from undertow.frontend.values.option import is_option
 from undertow.frontend.values.traced import Traced, has_traced
 
 Bound = dict[str, Any]  # the names of a pattern, and what they hold where it matches
@@ -27,6 +29,8 @@ Match = tuple[Any, Bound]  # does it match: a bool, or a traced one
 # Classes whose only positional pattern is about the whole value.
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 _NO: Match = (False, {})
+# Patterns that None may match, as anything else may.
+_ANY = (ast.MatchAs, ast.MatchOr)
 
 
 def as_branches(interp: Interpreter, node: ast.Match, subject: Any, env: Env) -> list[ast.stmt]:
@@ -66,6 +70,12 @@ def _test(interp: Interpreter, case: ast.match_case, subject: Any, bound: Bound,
 def _match(interp: Interpreter, pattern: ast.pattern, value: Any, env: Env) -> Work:
     """Does the value match, and what do the names of the pattern hold then?"""
     interp.at(pattern, env)
+    value = settled(value, interp.ctx)
+    if is_option(value) and not isinstance(pattern, _ANY):
+        if isinstance(pattern, ast.MatchSingleton) and pattern.value is None:
+            return functions.logical_not(value.is_there), {}
+        truth, names = yield _match(interp, pattern, value.value, env)
+        return (truth if truth is False else functions.logical_and(value.is_there, truth)), names
     if isinstance(pattern, ast.MatchValue):
         wanted = yield interp.expr(pattern.value, env)
         interp.at(pattern, env)

@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,13 @@ import numpy as np
 from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
 from undertow.frontend.values import tree
-from undertow.frontend.values.leaves import check_range, describe, leaf_type
-from undertow.frontend.values.operands import is_weak
+from undertow.frontend.values.leaves import check_range, describe, leaf_type, zero
+from undertow.frontend.values.operands import as_weak, flags_of, is_weak
+from undertow.frontend.values.option import OPTION, annotated, fitted, is_option
 from undertow.frontend.values.traced import Traced, cast, constant, emit, is_traced
-from undertow.types import DType, Type, as_type, bool_, f64, i64, said, weak_dtype, weak_kind
+from undertow.types import DType, OrNone, Type, as_type, bool_, f64, i64, said, weak_dtype, weak_kind
 
+_UNIONS = (typing.Union, types.UnionType)
 _PYTHON = {bool: bool_, int: i64, float: f64}
 
 
@@ -36,6 +39,38 @@ class Annotation:
     types: tuple[Type, ...]
     structure: tree.Structure
     weak: tuple[bool, ...] = ()  # which leaves may be Python numbers: those annotated `int` or `float`; (): none
+
+    @property
+    def is_option(self) -> bool:
+        """Does it say `X | None`?"""
+        return self.structure[0] == OPTION
+
+    def __str__(self) -> str:
+        return tree.show(self.structure, self.types)
+
+    def of(self, value: Any) -> Annotation:
+        """What it says of a value that may be None, but is known not to be, or to be."""
+        if value is None or is_option(value) or not self.is_option:
+            return self
+        return Annotation(self.types[:-1], self.structure[1:-1], self.weak[:-1])
+
+    def at(self, structure: tree.Structure) -> Annotation:
+        """What it says of values of a structure, in which parts that may be None are or are not."""
+        numbers = annotated(structure, self.structure) if OPTION in self.structure else None
+        if numbers is None:
+            return self
+        types = tuple(self.types[k] for k in numbers)
+        return Annotation(types, structure, tuple(self.weak[k] for k in numbers) if self.weak else ())
+
+    def lifted(self, value: Any) -> Any:
+        """A value in the structure that is annotated, if it fits: what may be None gets its flag."""
+        if OPTION not in self.structure:
+            return value
+        like = [
+            as_weak(zero(t)) if w else zero(t) for t, w in zip(self.types, flags_of(self.weak, self.types), strict=True)
+        ]
+        leaves = fitted(tree.flatten(value, is_traced), (like, self.structure))
+        return value if leaves is None else tree.unflatten(self.structure, leaves)
 
 
 class _Nothing(Exception):
@@ -58,6 +93,13 @@ def read(note: Any) -> Annotation | None:
     weak = tuple(leaf is int or leaf is float for leaf in said)
     types = tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in said)
     return Annotation(types, structure, weak if any(weak) else ())
+
+
+def may_be_none(note: Any) -> bool:
+    """Does an annotation say `X | None`?"""
+    note = stated(note)
+    is_union = typing.get_origin(note) in _UNIONS
+    return isinstance(note, OrNone) or (is_union and type(None) in typing.get_args(note))
 
 
 def stated(note: Any) -> Any:
@@ -83,6 +125,13 @@ def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
                 f"the annotation {note} has no fixed length", hint="list every element: tuple[ut.i64, ut.i64]"
             )
         return ("tuple", len(args)), list(args)
+    if isinstance(note, OrNone):
+        return OPTION, [note.type, bool]
+    if origin in _UNIONS:
+        given = [part for part in typing.get_args(note) if part is not type(None)]
+        if len(given) == 1 and len(typing.get_args(note)) == 2 and not _holds_itself(given[0]):
+            return OPTION, [given[0], bool]
+        raise _Nothing
     if isinstance(note, type) and dataclasses.is_dataclass(note):
         hints = _hints(note)
         names = tuple(f.name for f in dataclasses.fields(note))
@@ -95,6 +144,21 @@ def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
     if note is None or note is type(None):
         return ("static", tree.Identity(None)), []
     raise _Nothing
+
+
+def _holds_itself(note: Any) -> bool:
+    """Is it a class with a field that may be an object of the same class, like the next link of a chain?"""
+    stack, seen = [note], list[Any]()
+    while stack:
+        item = stated(stack.pop())
+        if isinstance(item, type) and (dataclasses.is_dataclass(item) or hasattr(item, "_fields")):
+            if any(item is other for other in seen):
+                return True
+            seen.append(item)
+            stack.extend(_hints(item).values())
+        else:
+            stack.extend(typing.get_args(item))
+    return False
 
 
 def _hints(note: type) -> dict[str, Any]:

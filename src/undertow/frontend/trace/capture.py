@@ -21,6 +21,7 @@ from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.interpret.options import needed
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
 from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
@@ -432,10 +433,13 @@ class CaptureSession(Scope):
         called = f"the result of `{definition.name}`"
 
         def check(value: Any) -> Any:
+            value = note.lifted(value)
+            if not note.is_option:
+                value = needed(value, self.ctx, f"{called} is None, but annotated as {note}")
             leaves, structure = tree.flatten(value, is_traced)
             if note.structure != structure:
                 raise TypeMismatch(
-                    f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",
+                    f"{called} is {describe(value)}, but annotated as {note}",
                     self.ctx.span,
                     hint="end every path with a `return` of a value" if value is None else how_to_return(value, note),
                 )
@@ -457,7 +461,7 @@ class CaptureSession(Scope):
         definition = function.definition
         note, check = definition.note("return"), self._check_of(definition)
         if check is not None:
-            if value is None:
+            if value is None and not (note is not None and note.is_option):
                 self.ctx.span = definition.closure.span
             value = check(value)  # of a lambda, or of a body without `return`
         leaves, structure = tree.flatten(value, is_traced)

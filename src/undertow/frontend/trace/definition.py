@@ -19,6 +19,7 @@ import numpy as np
 from undertow.errors import CaptureError, Span, TypeMismatch, brief, with_article
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.options import needed
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
@@ -258,6 +259,9 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     for name, value in values.items():
         note = _spread(definition.note(name), value, definition.closure.signature.parameters[name])
         called = f"argument `{name}` of `{definition.name}`"
+        if note is not None and not note.is_option and current is not None:
+            value = needed(value, current, f"{called} is None, but annotated as {note}")
+        note = None if note is None else note.of(value)
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
@@ -265,9 +269,10 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
             held, structure = tree.flatten(value, is_traced, tree.without_cached)
             structure = tree.as_plain_dicts(structure)
         refuse_own_classes(value, called, span)
+        note = None if note is None else note.at(structure)
         if note is not None and note.structure != structure:
             raise TypeMismatch(
-                f"{called} is {describe(value)}, but annotated as {tree.show(note.structure, note.types)}",
+                f"{called} is {describe(value)}, but annotated as {note}",
                 span,
                 hint=_how_to_structure(value, note),
             )

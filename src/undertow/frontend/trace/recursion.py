@@ -56,7 +56,7 @@ def _unusable(note: Any) -> tuple[str, str]:
     if get_origin(note) in (Union, UnionType):
         return (
             "a result has one type",
-            "return a number that stands for None, such as -1 or math.nan",
+            "write the widest type, or one type and None: `-> ut.f64`, `-> ut.i64 | None`",
         )
     if get_origin(note) is Literal:
         return "Literal names values", "write the type of these: `-> ut.i64`"

@@ -335,6 +335,8 @@ def _show_container(token: Token, texts: list[str]) -> str:
     if kind == "subclass":
         plain: Token = ("list", token[1]) if token[3] is None else ("dict", token[1], token[3])
         return f"{token[2].__name__}({_show_container(plain, texts)})"
+    if kind == "object" and hasattr(token[2], "__undertow_show__"):
+        return str(token[2].__undertow_show__(texts))
     name = "SimpleNamespace" if kind == "namespace" else token[2].__name__
     names = token[2]._fields if kind == "namedtuple" else token[2] if kind == "namespace" else token[3]
     return f"{name}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
