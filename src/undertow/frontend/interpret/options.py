@@ -97,7 +97,11 @@ def _implied(builder: Builder, port: Port, truth: bool) -> list[Fact]:
 
 
 def _constant(builder: Builder, port: Port) -> bool | None:
-    node = builder.nodes[builder.origin(port).node]
+    """What a value is wherever it is there: a constant, or the predicate of its own branch."""
+    region, origin = builder.regions[builder.home(port)], builder.origin(port)
+    if region.pred is not None and builder.origin(region.pred) == origin:
+        return bool(region.side)
+    node = builder.nodes[origin.node]
     held = node.inputs[0] if node.op == "identity" else None
     return bool(held.value) if isinstance(held, Const) else None
 
