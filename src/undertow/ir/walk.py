@@ -227,6 +227,16 @@ def callees_first(library: Library) -> list[list[str]]:
     return components(library.functions, lambda name: entered_by(library.functions[name]))
 
 
+def bodies_last(graphs: Mapping[str, FunctionGraph]) -> list[str]:
+    """The names of graphs, bodies of loops and maps after the graphs that enter them."""
+    bodies = {
+        name: [node.attrs.text("body") for node in graph.nodes if node.op in ("loop", "map")]
+        for name, graph in graphs.items()
+    }
+    outer = [name for name, graph in graphs.items() if graph.kind in ("main", "function")]
+    return [*reachable(outer, bodies.__getitem__)]
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Phases
 

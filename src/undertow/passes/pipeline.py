@@ -12,6 +12,7 @@ PASSES: the library becomes what an engine runs.
 overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
 delay      arguments that not every path through the callee needs are computed where one does
+restore    arrays that are changed, handed on and restored are what they were, so what comes after need not wait
 split      calls that the iterations of a loop do not need from each other are made in a map, so they share waves
 extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
@@ -40,6 +41,7 @@ from undertow.passes.markers.updates import order_updates
 from undertow.passes.overflow import check_overflow
 from undertow.passes.phase_constants import propagate_constants
 from undertow.passes.report import Report, size
+from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
 from undertow.passes.split import split_loops
 
@@ -78,6 +80,8 @@ PASSES: Table = (
     ("simplify", simplify, frozenset({"simple"})),
     ("delay", delay_arguments, ALWAYS),
     ("simplify", simplify, frozenset({"simple", "delay"})),
+    ("restore", restore_arrays, frozenset({"simple", "waves"})),
+    ("simplify", simplify, frozenset({"simple", "restore"})),
     # Before `extend`, so that the second visits to these calls share waves, too.
     ("split", split_loops, frozenset({"simple", "waves"})),
     ("simplify", simplify, frozenset({"simple", "split"})),

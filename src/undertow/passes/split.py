@@ -64,7 +64,7 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operan
 from undertow.ir.implied import param_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS, LINKED
-from undertow.ir.walk import entered_by, ports_of, reachable
+from undertow.ir.walk import bodies_last, entered_by, ports_of, reachable
 from undertow.ops.op import CATALOGUE
 from undertow.passes.dead import remove_dead
 from undertow.passes.width import wide_graphs
@@ -87,7 +87,7 @@ def split_loops(library: Library) -> tuple[Library, Counter[str]]:
     functions = dict(library.functions)
     names = Names(functions, separator="~")
     times = Counter(name for graph in functions.values() for name in entered_by(graph))
-    for name in _inner_first(functions):
+    for name in reversed(bodies_last(functions)):
         for node in functions[name].nodes:
             body = node.attrs.text("body") if node.op == "loop" else ""
             loop = _understand(functions[body], node) if times[body] == 1 else None
@@ -101,16 +101,6 @@ def split_loops(library: Library) -> tuple[Library, Counter[str]]:
     if not count:
         return library, count
     return remove_dead(Library(functions, library.main))[0], count
-
-
-def _inner_first(functions: dict[str, FunctionGraph]) -> list[str]:
-    """The names of graphs, bodies of loops and maps before the graphs that enter them."""
-    bodies = {
-        name: [node.attrs.text("body") for node in graph.nodes if node.op in ("loop", "map")]
-        for name, graph in functions.items()
-    }
-    outer = [name for name, graph in functions.items() if graph.kind in ("main", "function")]
-    return [*reachable(outer, bodies.__getitem__)][::-1]
 
 
 # --------------------------------------------------------------------------------------------------------------
