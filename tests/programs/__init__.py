@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.programs import (
     arrays,
+    backtracking,
     branches,
     builtin,
     chance,
@@ -45,6 +46,7 @@ _MODULES = (
     branches,
     loops,
     splits,
+    backtracking,
     closures,
     containers,
     control,

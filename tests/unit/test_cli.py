@@ -263,7 +263,15 @@ def test_plan(undertow: Callable[..., Done], tmp_path: Path) -> None:
 
 def test_passes(undertow: Callable[..., Done]) -> None:
     lines = undertow("graph", "my_programs.py:fib", "--passes").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["simplify", "delay", "split", "extend", "hoist", "flatten"]
+    assert [line.split()[0] for line in lines] == [
+        "simplify",
+        "delay",
+        "restore",
+        "split",
+        "extend",
+        "hoist",
+        "flatten",
+    ]
     assert lines[1].split(maxsplit=1)[1] == "nothing changed"
     assert lines[-1].endswith("21 nodes")
     assert "passes have only a text form" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err

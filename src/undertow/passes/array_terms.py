@@ -26,6 +26,7 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from undertow.ir.graph import Attrs, Const
+from undertow.ops.index import slices
 from undertow.types import Type
 
 Term = int
@@ -173,15 +174,31 @@ class Terms:
         return before == value or known.get(before) == value
 
     def _is_apart(self, place: Place, other: Place) -> bool:
-        """Are two elements certainly different ones?"""
-        if place[:2] != other[:2] or place[0] != "index":
-            return False
-        for x, y in zip(place[2:], other[2:], strict=True):
-            one, two = self._constants.get(x), self._constants.get(y)  # type: ignore[call-overload]
-            # An index may count from the end: -1 and 3 may be the same.
-            if one is not None and two is not None and one.value != two.value and (one.value < 0) == (two.value < 0):
-                return True
-        return False
+        """Have two places certainly no element in common?"""
+        spans, others = self._spans(place), self._spans(other)
+        return any(
+            spans[axis][1] <= others[axis][0] or others[axis][1] <= spans[axis][0]
+            for axis in spans.keys() & others.keys()
+        )
+
+    def _spans(self, place: Place) -> dict[tuple[int, bool], tuple[int, int]]:
+        """The first index of a place along an axis, and the one behind the last, as far as they are constant.
+
+        Indices that count from the end are compared with their like alone: -1 and 3 may be the same.
+        """
+        op, attrs, *indices = place
+        assert isinstance(attrs, Attrs)
+        spans: dict[tuple[int, bool], tuple[int, int]] = {}
+        if op == "index":
+            for axis, term in zip(attrs.integers("axes"), indices, strict=True):
+                if (constant := self._constants.get(term)) is not None:  # type: ignore[call-overload]
+                    index = int(constant.value)
+                    spans[axis, index < 0] = index, index + 1
+        elif op == "slice":
+            for axis, cut in enumerate(slices(attrs)):
+                if (cut.start or 0) >= 0 and cut.stop is not None and cut.stop >= 0 and (cut.step or 1) > 0:
+                    spans[axis, False] = cut.start or 0, cut.stop
+        return spans
 
     def _is_same_where_equal(self, base: Term, write: tuple[Place, Term], read: tuple[Place, Term]) -> bool:
         """If the places were one, would the values be equal? So they are if both have been read there: a swap."""

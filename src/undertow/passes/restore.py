@@ -33,8 +33,19 @@ larger ones are changed in place.
 ... '''))
 >>> print(dump(library).partition("function ")[2], end="")
 f(x: i64[9], n: i64) -> (s)
+  c: bool              = less n, 1:i64
+  branch if1 c
+  x.if: i64[9], i64[9] = switch c, x
+  n.if: i64, i64       = switch c, n
+  if1.else/y: i64[9]   = put x.if#1, 7:i64, n.if#1 axes=[0]
+  if1.else/k: i64      = subtract n.if#1, 1:i64
+  if1.else/r: i64      = call if1.else/y, if1.else/k callee="f"
+  if1.else/t: i64      = call x.if#1, if1.else/k callee="f"
+  if1.else/s: i64      = add if1.else/r, if1.else/t
+  if1.then/first: i64  = index x.if#0, 0:i64 axes=[0]
+  s: i64               = merge if1.then/first, if1.else/s
 >>> count
-Counter({'restored array': 4})
+Counter({'restored array': 5})
 """
 
 from __future__ import annotations
@@ -111,13 +122,13 @@ def _find_facts(library: Library) -> _Facts:
     graphs = library.functions
     same: dict[_Fact, int] = {}
     stays: set[_Fact] = set()
-    for graph in graphs.values():
+    for graph in (graphs[name] for component in callees_first(library) for name in component):
         if graph.kind == "loop":
             types = [graph.nodes[param].types[0] for param in graph.params[: graph.carried]]
             stays.update((graph.name, index) for index, type_ in enumerate(types) if is_small(type_))
         elif graph.kind == "function":
             for index, port in enumerate(graph.results):
-                if is_small(graph.type_of(port)) and (param := _root(graph, port)) is not None:
+                if is_small(graph.type_of(port)) and (param := _root(graph, port, same)) is not None:
                     same[graph.name, index] = param
     facts = _Facts(same, stays)
     while same or stays:
@@ -137,8 +148,8 @@ def is_small(type_: Type) -> bool:
     return type_.rank > 0 and type_.is_static and np.prod(sizes, dtype=float) <= LARGEST
 
 
-def _root(graph: FunctionGraph, port: Port) -> int | None:
-    """The parameter that an array is made from, if it is only changed on the way."""
+def _root(graph: FunctionGraph, port: Port, same: Mapping[_Fact, int]) -> int | None:
+    """The parameter that an array is made from, if it is only changed on the way. Of calls, we know those in `same`."""
     todo: list[Operand] = [port]
     for operand in todo:  # it grows meanwhile
         if isinstance(operand, Const):
@@ -152,6 +163,8 @@ def _root(graph: FunctionGraph, port: Port) -> int | None:
             todo.append(node.inputs[0])
         elif node.op == "loop":
             todo.append(node.inputs[operand.index])
+        elif node.op == "call" and (index := same.get((node.attrs.text("callee"), operand.index))) is not None:
+            todo.append(node.inputs[index])
         elif node.op == "merge" and len(todo) < len(graph.nodes):
             todo += node.inputs
     return None
@@ -276,7 +289,11 @@ def _rewrite(analysis: _Analysis, facts: _Facts, count: Counter[str]) -> Functio
     copy, home = Copy(graph), port_regions(graph)
     first: dict[Term, dict[int, Port]] = {}  # small arrays, by region: where they are already
     order = _order(facts, graph.name, len(graph.params))
-    for number, node in enumerate(graph.nodes):
+    sources = (
+        [graph.regions[0].starts[0].node, *(graph.params[index] for index in order)] if graph.kind == "loop" else []
+    )
+    for number in (*sources, *(number for number in range(len(graph.nodes)) if number not in sources)):
+        node = graph.nodes[number]
         ports = [Port(number, index) for index in range(len(node.types))]
         small = [is_small(graph.type_of(port)) for port in ports]
         is_made = node.op in _MAKING
@@ -285,7 +302,7 @@ def _rewrite(analysis: _Analysis, facts: _Facts, count: Counter[str]) -> Functio
         ]
         if node.op == "loop":
             _add_loop(copy, facts, number)
-        elif node.op == "param" and graph.kind == "loop":
+        elif number in sources and node.op == "param":
             copy.add(number, replace(node, attrs=Attrs(index=order.index(node.attrs.integer("index")))))
         elif node.op == "call" or not (is_made and all(before)):
             copy.add(number)

@@ -27,6 +27,7 @@ from undertow.passes.overflow import check_overflow
 from undertow.passes.pipeline import MARKED
 from undertow.passes.pipeline import PASSES as PIPELINE
 from undertow.passes.report import Report
+from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
 from undertow.passes.split import split_loops
 
@@ -42,6 +43,7 @@ PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = 
     "overflow": check_overflow,
     "simplify": simplify,
     "delay": delay_arguments,
+    "restore": restore_arrays,
     "split": split_loops,
     "hoist": hoist,
     "forward": extend,
