@@ -29,6 +29,7 @@ from tests.programs import (
     matrices,
     mutual,
     numbers,
+    objects,
     options,
     order,
     splits,
@@ -42,6 +43,7 @@ from tests.programs.program import load
 
 _MODULES = (
     numbers,
+    objects,
     mutual,
     branches,
     loops,

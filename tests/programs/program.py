@@ -79,8 +79,8 @@ class Program:
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
             try:
                 value = called(
-                    *(x.copy() if isinstance(x, np.ndarray) else x for x in self.cases[case])
-                )  # it may change them
+                    *(x.copy() if isinstance(x, np.ndarray) else x for x in self.plain.cases[case])
+                )  # it may change them; classes are its own
             except _FAULTS as fault:
                 value = fault
         return Expected(value, printed.getvalue(), Plain.calls)
@@ -163,7 +163,7 @@ def _map(function: Callable[..., Any], *arrays: Any) -> Any:
     """`ut.map` as a loop of Python."""
     shared = [getattr(array, "value", None) for array in arrays]
     is_shared = [type(array) is type(ut.shared(0)) for array in arrays]
-    held = [tree.flatten(np.asarray(array) if isinstance(array, list) else array) for array in arrays]
+    held = [_columns(array) for array in arrays]
     lengths = {len(leaf) for leaves, s in zip(held, is_shared, strict=True) if not s for leaf in leaves[0]}
     assert len(lengths) == 1, "mapped arrays have one length"
     rows: list[Any] = []
@@ -177,6 +177,13 @@ def _map(function: Callable[..., Any], *arrays: Any) -> Any:
         return np.zeros(0)
     structure = tree.flatten(rows[0])[1]
     return tree.unflatten(structure, [np.stack(c) for c in zip(*(tree.flatten(r)[0] for r in rows), strict=True)])
+
+
+def _columns(array: Any) -> tuple[list[Any], tree.Structure]:
+    """What a map runs over: lists of numbers are arrays, lists of objects run item by item."""
+    if isinstance(array, list) and array and not all(map(tree.is_number, array)):
+        return [array], (tree.LEAF,)
+    return tree.flatten(np.asarray(array) if isinstance(array, list) else array)
 
 
 def import_plain(path: str, name: str) -> ModuleType:

@@ -16,18 +16,21 @@ from undertow.api.options import ENGINES, PYTHON, Settings, quick_options, setti
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.program import GraphView, Program, Programs, apart, begin, is_outermost
-from undertow.api.quick import MISSED, remember
+from undertow.api.quick import MISSED, NEVER, remember
 from undertow.api.reload import follow_autoreload
 from undertow.elsewhere import METHODS, unknown_name
 from undertow.engines.contract import Plan, Stats, sum_stats
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import Stopped
-from undertow.errors import CaptureError, Fault, TypeMismatch, UndertowError
+from undertow.errors import CaptureError, Fault, TypeMismatch, UndertowError, brief
 from undertow.frontend.control import forms
 from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
-from undertow.frontend.syntax.annotations import as_array
+from undertow.frontend.objects.arguments import Given, has_handles
+from undertow.frontend.objects.convert import Converted
+from undertow.frontend.objects.handle import fault_of_objects, restored
+from undertow.frontend.syntax.annotations import Annotation, as_array
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
 from undertow.frontend.trace.library import Captured, capture_call, capture_map
@@ -218,9 +221,22 @@ class Function:
         begin(chosen)
         arguments = self.__undertow_arguments__(args, kwargs)
         program, leaves = self.__undertow_program__(arguments)
+        if arguments.converted is not None:
+            return self._with_objects(program, leaves, chosen, arguments.converted)
         if not kwargs and program.is_kept:
             remember(self.__undertow_programs__.quick, every, arguments, program)
         return program.run(leaves, chosen)
+
+    def _with_objects(
+        self, program: Program, leaves: list[Any], chosen: Settings, converted: Converted
+    ) -> tuple[Any, Stats]:
+        """Run with objects of run-time shape: results that are some of these are the caller's own."""
+        self.__undertow_programs__.quick = NEVER  # it would look into all of them
+        try:
+            result, stats = program.run(leaves, chosen)
+        except Fault as fault:
+            raise fault_of_objects(fault) from None
+        return restored(result, converted), stats
 
     def _execute_map(self, args: Sequence[Any], chosen: Settings) -> tuple[Any, Stats]:
         if chosen.engine == PYTHON:
@@ -235,6 +251,8 @@ class Function:
             fault.span = fault.span or self.__undertow_definition__.closure.span
             raise
         program, leaves = self.__undertow_program__(arguments, mapped)
+        if arguments.converted is not None:
+            return self._with_objects(program, leaves, chosen, arguments.converted)
         return program.run(leaves, chosen)
 
     def _map_groups(self, args: Sequence[Any], ragged: TypeMismatch, chosen: Settings) -> tuple[Any, Stats]:
@@ -306,10 +324,11 @@ class Function:
         mapped: list[bool] = []
         weak: list[bool] = []
         lengths: list[Type] = []  # of the leaves that are mapped
-        for number, arg in enumerate([*bound, *args]):
-            is_shared = isinstance(arg, Shared)
+        notes = [definition.note(known[n]) if n < len(known) else None for n in range(len(bound) + len(args))]
+        arguments, converted = _handles_of([*bound, *args], notes, definition)
+        for number, arg in enumerate(arguments):
+            is_shared, note = isinstance(arg, Shared), notes[number]
             value = arg.value if is_shared else mapped_over.as_mapped(arg)
-            note = definition.note(known[number]) if number < len(known) else None
             if value is not arg and not is_shared and note is not None and note.structure == (tree.LEAF,):
                 # A list of Python numbers takes the dtype annotated for one of them.
                 value = as_array(arg, note.types[0].dtype, f"argument `{known[number]}`", definition.closure.span)
@@ -324,9 +343,16 @@ class Function:
             mapped.append(not is_shared)
         common_length(f"`{definition.name}.map`", lengths, definition.closure.span)
         parameters = tuple(f"x{n}" for n in range(len(mapped)))
+        if converted is not None:
+            leaves += converted.columns
+            types += [column.type for column in converted.layout.columns]
+            names += [column.name for column in converted.layout.columns]
+            weak += [False] * len(converted.columns)
         are_weak = tuple(weak) if True in weak else ()
-        arguments = Arguments(leaves, tuple(types), tuple(structures), names, parameters, weak=are_weak)
-        return arguments, tuple(mapped)
+        given = Arguments(
+            leaves, tuple(types), tuple(structures), names, parameters, weak=are_weak, converted=converted
+        )
+        return given, tuple(mapped)
 
     def __undertow_program__(
         self, arguments: Arguments, mapped: tuple[bool, ...] | None = None
@@ -339,6 +365,28 @@ class Function:
             return capture_call(definition, given) if mapped is None else capture_map(definition, given, mapped)
 
         return self.__undertow_programs__.find((arguments.key, mapped), arguments, definition, capture)
+
+
+def _handles_of(
+    args: Sequence[Any], notes: Sequence[Annotation | None], definition: Definition
+) -> tuple[list[Any], Converted | None]:
+    """The arguments of `map`, with handles in place of objects whose annotation names itself; and these objects."""
+    given, found = Given(), list(args)
+    for number, (arg, note) in enumerate(zip(args, notes, strict=True)):
+        if note is None or not has_handles(note.structure):
+            continue
+        called, path = f"argument {number} of `{definition.name}.map`", f"x{number}"
+        if isinstance(arg, Shared):
+            found[number] = Shared(given.take(note.structure, arg.value, called, path))
+        elif len(note.structure) == 2 and isinstance(arg, (list, tuple)):
+            found[number] = given.take_each(note.structure, arg, called, path)
+        else:
+            raise TypeMismatch(
+                f"{called} is {brief(arg)}, not a list of objects",
+                definition.closure.span,
+                hint="pass a list of objects, or one for all calls: ut.shared(x)",
+            )
+    return found, given.convert(definition.closure.span)
 
 
 @boundary

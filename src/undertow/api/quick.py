@@ -26,6 +26,19 @@ MISSED = NotImplemented  # what the core returns for calls that take the slow pa
 _MOST = 256  # signatures of one function
 
 
+class _Never:
+    """In place of the fast path, where looking at the arguments would take longer than the call."""
+
+    def call(self, args: Any, options: Any) -> Any:
+        return MISSED
+
+    def find(self, args: Any) -> None:
+        return None
+
+
+NEVER: Any = _Never()
+
+
 def quick() -> Quick:
     """Knows no calls yet."""
     return Quick(_parts, _MOST)

@@ -14,6 +14,7 @@ import numpy as np
 from undertow.errors import Span, TypeMismatch, brief
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.functions import public as functions
+from undertow.frontend.objects.handle import Handle
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.rows import all_dense
@@ -46,6 +47,8 @@ def _with_axis(arg: Any, axis: int | None) -> Any:
 
 def as_mapped(value: Any) -> Any:
     """An argument to map over as a container of arrays, all of which are mapped along their leading axis."""
+    if isinstance(value, Handle) and isinstance(value.number, Traced) and not value.number.type.rank:
+        return value.all_items()
     if isinstance(value, range):
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)
     if isinstance(value, tuple) and value and all(isinstance(x, (bool, int, float, np.generic)) for x in value):

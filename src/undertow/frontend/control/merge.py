@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import InternalError, Span, TypeMismatch
+from undertow.frontend.objects.handle import alike_numbers
 from undertow.frontend.syntax.source import Undefined, Unsure
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
@@ -146,6 +147,7 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
     if a is b or is_static_equal(a, b):
         return a
     is_leaf = lambda v: isinstance(v, (Traced, Absent))  # noqa: E731
+    a, b = alike_numbers(a, b)
     leaves_a, structure_a = flatten(a, is_leaf)
     leaves_b, structure_b = flatten(b, is_leaf)
     if isinstance(a, Absent):

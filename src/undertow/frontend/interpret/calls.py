@@ -19,6 +19,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
+from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
@@ -43,6 +44,7 @@ from undertow.frontend.interpret.purity import (
     why_refused,
 )
 from undertow.frontend.interpret.special import behind, is_user_generator, special
+from undertow.frontend.objects.handle import as_number
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -160,6 +162,8 @@ class Interpreter(Containers):
         if isinstance(function, CalledBack):
             function = function.function
         function = needed(function, self.ctx, "'NoneType' object is not callable")
+        if isinstance(function, handles.Dispatch):
+            return (yield handles.dispatch(self, function, args, kwargs, env))
         if isinstance(function, ListMethod):
             return (yield call_method(self, function.items, function.name, args))
         if isinstance(function, functools.partial):
@@ -167,6 +171,12 @@ class Interpreter(Containers):
         if isinstance(function, operator.methodcaller) and args:
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
+        if not isinstance(function, (Closure, FunctionType, MethodType)) and any(map(_is_ours, args)):
+            is_done, found = handles.of_native(self, function, args) if _is_ours(args[0]) else (False, None)
+            if is_done:
+                return found
+            if decorated(function) is None:
+                args = [as_number(arg) for arg in args]
         if not isinstance(function, Traced):
             if (
                 args
@@ -518,6 +528,10 @@ def _as_array(value: Traced, arrays: list[Any]) -> Traced:
     is_held = value.base or any(value is array for array in arrays)
     copy: Traced = emit("identity", [value])[0] if is_held else value
     return copy
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, handles.OURS)
 
 
 def _decorating(name: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from undertow.errors import CaptureError, Span, UnknownName
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
@@ -25,6 +26,7 @@ from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, is_run_time, needing_loop
+from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
@@ -76,6 +78,10 @@ class Containers(Expressions):
             raise text_too_early(value)
         if isinstance(value, GrowingList):
             return ListMethod(value, name)
+        if isinstance(value, Handle):
+            found = yield handles.attribute(self, value, name, env)
+            is_property = isinstance(found, handles.Dispatch) and isinstance(found.found[0][0], property)
+            return (yield handles.dispatch(self, found, [], {}, env)) if is_property else found
         if isinstance(value, Traced) and name == "dtype":
             return value.dtype.numpy
         if isinstance(value, Traced) and name in Traced.__slots__:  # ours, and not the value's
@@ -118,6 +124,8 @@ class Containers(Expressions):
 
     def item_of(self, value: Any, key: Any) -> Work:
         """`value[key]`, by the method of a class of the user's if it has one."""
+        if isinstance(value, Handle):
+            return value.item(key)
         value = needed(value, self.ctx, "'NoneType' object is not subscriptable")
         if is_option(settled(key, self.ctx)):
             return (yield by_cases(self, key, lambda one: self.item_of(value, one), None))
@@ -193,6 +201,8 @@ class Containers(Expressions):
         )
         first = node.generators[0].iter
         source = yield self.expr(first, env)
+        if isinstance(source, Handle) and source.is_list:
+            source = handles.items_of(source)
         if isinstance(node, ast.GeneratorExp) and (is_run_time(source) or isinstance(source, GrowingList)):
             return TracedGenerator(node, inner, source.take() if isinstance(source, TracedItems) else source)
         over = self.iterate(source, self.span(first, env))
@@ -257,6 +267,8 @@ class Containers(Expressions):
     def iterate(self, value: Any, span: Span) -> Any:
         """An iterator over something whose length is known now."""
         self.ctx.span = span
+        if isinstance(value, Handle):
+            return handles.fixed_items(value)
         if hasattr(type(value), "__next__"):
             self.owned.change(value, "")
         value = self.iterated(value)
@@ -331,6 +343,8 @@ class Containers(Expressions):
 
     def set_item(self, container: Any, key: Any, value: Any, called: str) -> Work:
         """`container[key] = value`, by the method of a class of the user's if it has one."""
+        if isinstance(container, handles.OURS):
+            raise handles.refuse_change(container, "an item")
         container = needed(container, self.ctx, "'NoneType' object does not support item assignment")
         method = special(self.ctx.session, container, "__setitem__")
         if method is not None:
@@ -377,6 +391,8 @@ class Containers(Expressions):
 
     def set_attribute(self, changed: Any, name: str, value: Any, called: str) -> Work:
         """`changed.name = value`, as the class of the object defines it."""
+        if isinstance(changed, handles.OURS):
+            raise handles.refuse_change(changed, f"the field `{name}`")
         changed = needed(changed, self.ctx, f"'NoneType' object has no attribute {name!r}", AttributeError)
         if isinstance(changed, (Traced, Closure)) or hasattr(type(changed), "__undertow_read__"):
             what = "a function" if isinstance(changed, Closure) else "a traced value or a variable"
@@ -413,6 +429,8 @@ class Containers(Expressions):
                 self.span(target, env),
                 hint="unpack a tuple, or an array of known length",
             )
+        if isinstance(value, Handle):
+            value = handles.unpacked(value, target)
         items = list(self.iterate(value, self.span(target, env)))
         stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
         wanted = len(target.elts)

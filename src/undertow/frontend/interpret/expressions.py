@@ -27,6 +27,7 @@ from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.state import State, join_effects, join_states, restore, save
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.growing import added
@@ -41,6 +42,7 @@ from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.special import UNARY as UNARY_METHODS
 from undertow.frontend.interpret.special import of_operator, special, truth_of
 from undertow.frontend.interpret.standins import TracedRange
+from undertow.frontend.objects.handle import Handle, Word, as_number
 from undertow.frontend.syntax.queries import HINTS, is_plain, syntax_name
 from undertow.frontend.syntax.source import Env, NoSource, Undefined, Unsure
 from undertow.frontend.values.growing import GrowingList
@@ -192,6 +194,11 @@ class Expressions:
         """An operator on operands one of which may be an object of the user's, whose methods are captured."""
         if is_option(left) or is_option(right):
             return (yield operate_on_option(self, op, left, right))
+        if isinstance(left, handles.OURS) or isinstance(right, handles.OURS):
+            if isinstance(op, (ast.Eq, ast.NotEq)) and not all(map(_is_number, (left, right))):
+                holds = handles.equal(left, right)
+                return holds if isinstance(op, ast.Eq) else _negated(holds)
+            return (yield self.operate(op, *handles.operands(op, left, right)))
         if isinstance(left, GrowingList) or isinstance(right, GrowingList):
             if not isinstance(op, ast.Add):
                 raise CaptureError(
@@ -243,7 +250,7 @@ class Expressions:
             truth = yield self.condition(node.operand, env)
             self.at(node, env)
             return _negated(truth)
-        value = yield self.expr(node.operand, env)
+        value = as_number((yield self.expr(node.operand, env)))
         self.at(node, env)
         value = needed(value, self.ctx, "bad operand type for a unary operator: 'NoneType'")
         method = None if type(value) in _KNOWN else special(self.ctx.session, value, UNARY_METHODS[type(node.op)])
@@ -301,7 +308,9 @@ class Expressions:
         """A comparison that no class of the user's defines."""
         if isinstance(op, (ast.In, ast.NotIn)):
             right = read(right)
-            if isinstance(right, GrowingList):
+            if isinstance(left, handles.OURS) or isinstance(right, handles.OURS):
+                holds = handles.contains(right, left)
+            elif isinstance(right, GrowingList):
                 holds = in_list(right, left)
             elif any(isinstance(v, (Traced, TracedText, TracedRange)) for v in (left, *_items(right))):
                 holds = contains(right, left)
@@ -312,6 +321,9 @@ class Expressions:
                 holds = left in right
             return holds if isinstance(op, ast.In) else _negated(holds)
         if isinstance(op, (ast.Is, ast.IsNot)):
+            if isinstance(left, handles.OURS) or isinstance(right, handles.OURS):
+                holds = (handles.equal if any(map(_is_word, (left, right))) else handles.same)(left, right)
+                return holds if isinstance(op, ast.Is) else _negated(holds)
             self.owned.refuse_identity(left, right)
             return is_same(left, right) is isinstance(op, ast.Is)
         if isinstance(op, (ast.Eq, ast.NotEq)):
@@ -376,6 +388,8 @@ class Expressions:
 
     def truth(self, value: Any) -> bool | Traced:
         """What `if value` tests: a Python bool, or a traced bool scalar."""
+        if isinstance(value, handles.OURS):
+            value = handles.truth(value)
         value = settled(read(value), self.ctx)
         if is_option(value):
             holds: bool | Traced = truth_of_option(self, value)
@@ -447,6 +461,17 @@ class Expressions:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _is_number(value: Any) -> bool:
+    """Is it a number, beside which an object is one, too?"""
+    return isinstance(value, (Traced, bool, int, float, np.generic)) or (
+        isinstance(value, Handle) and all(k.form == "value" and k.python is not str for k in value.possible)
+    )
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, Word)
 
 
 def _negated(truth: Any) -> Any:

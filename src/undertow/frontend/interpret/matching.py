@@ -14,12 +14,14 @@ from typing import Any
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.kinds import is_same
 from undertow.frontend.interpret.options import settled
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.interpret.written import Computed, do
+from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values.option import is_option
 from undertow.frontend.values.traced import Traced, has_traced
@@ -86,6 +88,8 @@ def _match(interp: Interpreter, pattern: ast.pattern, value: Any, env: Env) -> W
                 f"whether this is the object {pattern.value} depends on the caller",
                 hint=f"test it with `if`, or with a guard: `case x if {'x' if pattern.value else 'not x'}:`",
             )
+        if isinstance(value, Handle):
+            return handles.same(value, pattern.value), {}
         interp.owned.refuse_identity(value, pattern.value)
         return is_same(value, pattern.value), {}
     if isinstance(pattern, ast.MatchAs):
@@ -142,6 +146,9 @@ def _sequence(interp: Interpreter, pattern: ast.MatchSequence, value: Any, env: 
         raise CaptureError(
             "the length of this range is known only at run time", hint="match its bounds, or loop over it"
         )
+    if isinstance(value, Handle):
+        truth, value = handles.as_sequence(value, len(pattern.patterns))
+        return (yield _where(truth, _sequence(interp, pattern, value, env)))
     if not isinstance(value, (Sequence, deque)) or isinstance(value, (str, bytes, bytearray)):
         return _NO  # an array is no sequence
     items = list(interp.iterate(value, interp.span(pattern, env)))
@@ -165,6 +172,8 @@ def _sequence(interp: Interpreter, pattern: ast.MatchSequence, value: Any, env: 
 
 
 def _mapping(interp: Interpreter, pattern: ast.MatchMapping, value: Any, env: Env) -> Work:
+    if isinstance(value, Handle):
+        raise CaptureError("a pattern of keys cannot be matched here", hint='read the entries: x["key"]')
     if not isinstance(value, dict):
         return _NO
     keys: list[Any] = []
@@ -189,13 +198,16 @@ def _instance(interp: Interpreter, pattern: ast.MatchClass, value: Any, env: Env
     interp.at(pattern, env)
     if not isinstance(kind, type):
         raise CaptureError("a pattern with parentheses names a class", hint="write the class, as in `case int():`")
-    if not (yield interp.call(isinstance, [value, kind], {}, env)):
+    holds: Any = yield interp.call(isinstance, [value, kind], {}, env)
+    if holds is False:
         return _NO
+    if isinstance(value, Handle):
+        value = handles.where_instance(value, kind, holds)
     names = list(pattern.kwd_attrs)
     patterns = [*pattern.patterns, *pattern.kwd_patterns]
     if pattern.patterns:
         if kind in _WHOLE and len(pattern.patterns) == 1 and not names:
-            return (yield _match(interp, pattern.patterns[0], value, env))
+            return (yield _where(holds, _match(interp, pattern.patterns[0], value, env)))
         order = getattr(kind, "__match_args__", ())
         if len(pattern.patterns) > len(order):
             most = f"{len(order)} positional sub-pattern{'' if len(order) == 1 else 's'}"
@@ -208,7 +220,16 @@ def _instance(interp: Interpreter, pattern: ast.MatchClass, value: Any, env: Env
     parts: list[tuple[ast.pattern, Any]] = []
     for name, part in zip(names, patterns, strict=True):
         interp.at(part, env)
-        if not (yield interp.call(hasattr, [value, name], {}, env)):
+        if not isinstance(value, Handle) and not (yield interp.call(hasattr, [value, name], {}, env)):
             return _NO
         parts.append((part, (yield interp.attribute_of(value, name, interp.span(part, env), env))))
-    return (yield _all(interp, parts, env))
+    return (yield _where(holds, _all(interp, parts, env)))
+
+
+def _where(truth: Any, work: Work) -> Work:
+    """Does a value match, if it is an object of the right class to begin with?"""
+    if truth is False:
+        work.close()
+        return _NO
+    holds, names = yield work
+    return (functions.logical_and(truth, holds) if isinstance(truth, Traced) and holds is not False else holds), names

@@ -20,11 +20,13 @@ from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.control.merge import force
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.functions import public as functions
+from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.generators import CapturedGenerator, spend
 from undertow.frontend.interpret.outcomes import Return, cells
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, TracedRange, is_run_time, needs_loop
 from undertow.frontend.interpret.written import Computed, when
+from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values.leaves import leaf_type, zero
 from undertow.frontend.values.operands import as_weak
@@ -42,6 +44,8 @@ def items_of(value: Any) -> TracedItems | None:
     """What to loop over, if the number of items is known only at run time, and each has an index."""
     if isinstance(value, TracedItems):
         return value.take()
+    if isinstance(value, Handle) and value.is_list:
+        return handles.items_of(value)
     if isinstance(value, TracedRange):
         return _items_of_range(value)
     if isinstance(value, Traced) and value.type.rank and value.type.shape[0] is None:
@@ -159,6 +163,8 @@ def _generator_of(interp: Any, value: Any, env: Env | None) -> TracedGenerator |
     """What to reduce, as a generator expression; None if Python can reduce it now."""
     if isinstance(value, TracedGenerator):
         return value.take()
+    if isinstance(value, Handle) and value.is_list and env is not None:
+        return _generator(interp, handles.items_of(value), env)
     if not isinstance(value, (TracedItems, TracedRange)) or env is None:
         return None
     return _generator(interp, value, env)

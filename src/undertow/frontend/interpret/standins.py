@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from undertow.errors import CaptureError
+from undertow.frontend.objects.handle import Handle
 from undertow.frontend.values.traced import Traced, context
 
 if TYPE_CHECKING:
@@ -99,8 +100,10 @@ class TracedGenerator(_Once):
 
 def is_run_time(value: Any) -> bool:
     """Is it known only at run time how many items it has?"""
-    return isinstance(value, (TracedItems, TracedRange, TracedGenerator)) or (
-        isinstance(value, Traced) and bool(value.type.rank) and value.type.shape[0] is None
+    return (
+        isinstance(value, (TracedItems, TracedRange, TracedGenerator))
+        or (isinstance(value, Handle) and value.is_list)
+        or (isinstance(value, Traced) and bool(value.type.rank) and value.type.shape[0] is None)
     )
 
 

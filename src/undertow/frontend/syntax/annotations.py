@@ -21,12 +21,15 @@ import numpy as np
 
 from undertow.elsewhere import reason
 from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.objects.handle import token_of
+from undertow.frontend.objects.kinds import kinds_of
+from undertow.frontend.syntax.source import Names
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import check_range, describe, leaf_type, zero
 from undertow.frontend.values.operands import as_weak, flags_of, is_weak
 from undertow.frontend.values.option import OPTION, annotated, fitted, is_option
 from undertow.frontend.values.traced import Traced, cast, constant, emit, is_traced
-from undertow.types import DType, OrNone, Type, as_type, bool_, f64, i64, said, weak_dtype, weak_kind
+from undertow.types import DType, OrNone, Type, as_type, bool_, f64, i32, i64, said, weak_dtype, weak_kind
 
 _UNIONS = (typing.Union, types.UnionType)
 _PYTHON = {bool: bool_, int: i64, float: f64}
@@ -77,10 +80,18 @@ class _Nothing(Exception):
     """The annotation does not describe a value."""
 
 
-def read(note: Any) -> Annotation | None:
-    """The annotation as structure and types, or None if it says nothing that capture can use."""
+def read(note: Any, names: Names | None = None) -> Annotation | None:
+    """The annotation as structure and types, or None if it says nothing that capture can use.
+
+    `names` are what strings in it may name; without them, annotations that name themselves are not looked for.
+    """
+
+    def children(part: Any) -> tuple[tree.Token, list[Any]] | None:
+        kinds = None if names is None else kinds_of(part, names)
+        return _children(part) if kinds is None else (token_of(kinds | {None}), [i32])
+
     try:
-        leaves, structure = tree.flatten(note, _is_leaf, _children)
+        leaves, structure = tree.flatten(note, _is_leaf, children)
     except _Nothing:
         return None
     for leaf in leaves:

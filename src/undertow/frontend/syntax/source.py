@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, ClassVar
@@ -68,6 +68,14 @@ class Env:
             at = at.parent
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """The names that annotations of a class or function may use."""
+
+    globals: dict[str, Any]
+    local: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(slots=True, eq=False)
 class Closure:
     """A Python function for capture: its syntax, where its free names are looked up, its defaults."""
@@ -95,6 +103,11 @@ class Closure:
     @property
     def span(self) -> Span:
         return Span(self.file, self.node.lineno, self.node.col_offset + 1, self.name)
+
+    @property
+    def names(self) -> Names:
+        """What strings in its annotations may name."""
+        return Names(self.globals, {name: cell.cell_contents for name, cell in self.cells.items() if is_filled(cell)})
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"

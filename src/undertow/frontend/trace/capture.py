@@ -22,6 +22,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.options import needed
+from undertow.frontend.objects.arguments import in_graph
 from undertow.frontend.syntax.annotations import Annotation, Dims, convert
 from undertow.frontend.syntax.source import Closure, births, closure_of
 from undertow.frontend.trace.builder import Builder
@@ -433,6 +434,7 @@ class CaptureSession(Scope):
         called = f"the result of `{definition.name}`"
 
         def check(value: Any) -> Any:
+            value = in_graph(note.structure, value, called, widens=False)
             value = note.lifted(value)
             if not note.is_option:
                 value = needed(value, self.ctx, f"{called} is None, but annotated as {note}")

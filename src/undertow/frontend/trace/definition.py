@@ -20,8 +20,11 @@ from undertow.errors import CaptureError, Span, TypeMismatch, brief, with_articl
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.options import needed
+from undertow.frontend.objects.arguments import Given, alike, has_handles, in_graph
+from undertow.frontend.objects.convert import Converted
+from undertow.frontend.objects.kinds import kinds_of
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
-from undertow.frontend.syntax.calling import bind_arguments
+from undertow.frontend.syntax.calling import bind_arguments, is_user_class
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.by_class import by_class, static_objects
@@ -94,8 +97,9 @@ class Definition:
     def note(self, name: str) -> Annotation | None:
         """The annotation of a parameter, or of "return"."""
         if name not in self._notes:
-            written = self.closure.annotations
-            self._notes[name] = read(written[name]) if name in written else None
+            closure = self.closure
+            written = closure.annotations
+            self._notes[name] = read(written[name], closure.names) if name in written else None
         return self._notes[name]
 
     def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
@@ -169,6 +173,7 @@ class Arguments:
     parameters: tuple[str, ...]
     given: Sequence[Any] = ()  # the leaves as the caller has them, before they were converted
     weak: tuple[bool, ...] = ()  # which leaves are Python numbers; (): none
+    converted: Converted | None = None  # objects of run-time shape: their columns are the last leaves
 
     @property
     def key(self) -> tuple[tree.Structure, ...]:
@@ -256,8 +261,13 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
     names: list[str] = []
     dims: Dims = {}
     weak: list[bool] = []
+    notes = {
+        name: _spread(_note(definition, name, value), value, definition.closure.signature.parameters[name])
+        for name, value in values.items()
+    }
+    values, objects = _with_handles(definition, notes, values, current is not None and current.builder is not None)
     for name, value in values.items():
-        note = _spread(definition.note(name), value, definition.closure.signature.parameters[name])
+        note = notes[name]
         called = f"argument `{name}` of `{definition.name}`"
         if note is not None and not note.is_option and current is not None:
             value = needed(value, current, f"{called} is None, but annotated as {note}")
@@ -265,12 +275,12 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
         held, structure = tree.flatten(value, is_traced, definition.children)
-        if note is not None and note.structure != structure:
+        if note is not None and alike(note.structure) != alike(structure):
             held, structure = tree.flatten(value, is_traced, tree.without_cached)
             structure = tree.as_plain_dicts(structure)
         refuse_own_classes(value, called, span)
         note = None if note is None else note.at(structure)
-        if note is not None and note.structure != structure:
+        if note is not None and alike(note.structure) != alike(structure):
             raise TypeMismatch(
                 f"{called} is {describe(value)}, but annotated as {note}",
                 span,
@@ -296,8 +306,37 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         if note is None and held:
             types[-len(held) :] = opened(types[-len(held) :], structure)
         structures.append(structure)
+    parameters = tuple(values)
+    if objects is not None:
+        leaves += objects.columns
+        types += [column.type for column in objects.layout.columns]
+        names += [column.name for column in objects.layout.columns]
+        weak += [False] * len(objects.columns)
     are_weak = tuple(weak) if True in weak else ()
-    return Arguments(leaves, tuple(types), tuple(structures), names, tuple(values), given, are_weak)
+    return Arguments(leaves, tuple(types), tuple(structures), names, parameters, given, are_weak, objects)
+
+
+def _note(definition: Definition, name: str, value: Any) -> Annotation | None:
+    """The annotation of a parameter; of the object of a method, its class."""
+    note = definition.note(name)
+    if note is None and name == "self" and is_user_class(type(value)):
+        kinds = kinds_of(type(value), definition.closure.names)
+        return None if kinds is None else read(type(value), definition.closure.names)
+    return note
+
+
+def _with_handles(
+    definition: Definition, notes: dict[str, Annotation | None], values: dict[str, Any], is_inside: bool
+) -> tuple[dict[str, Any], Converted | None]:
+    """The arguments with handles in place of objects whose annotation names itself; and these objects."""
+    given, found = Given(), dict(values)
+    for name, value in values.items():
+        note, called = notes[name], f"argument `{name}` of `{definition.name}`"
+        if note is not None and is_inside:
+            found[name] = in_graph(note.structure, value, called, widens=True)
+        elif note is not None and has_handles(note.structure):
+            found[name] = given.take(note.structure, value, called, name)
+    return found, given.convert(definition.closure.span)
 
 
 def _refuse_attributes(value: object) -> None:

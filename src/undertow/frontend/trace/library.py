@@ -14,6 +14,7 @@ from undertow.frontend.control.body import Shared, graph_map
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.termination import refuse_endless
 from undertow.frontend.interpret.drive import Work, drive
+from undertow.frontend.objects.handle import Objects
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.definition import Arguments, Definition
@@ -79,6 +80,9 @@ def _attempt(
     params = zip(main.types, arguments.names, flags_of(arguments.weak, main.types), strict=True)
     leaves = [Traced(builder, builder.param(type, name), is_weak) for type, name, is_weak in params]
     ctx.builder, ctx.span = builder, definition.closure.span
+    if arguments.converted is not None:
+        layout = arguments.converted.layout
+        session.objects = Objects(layout, leaves[-len(layout.columns) :])
     places = session.places = Places(builder, main.paths, main.guarded, main.level)
     for number, value in enumerate(arguments.objects):
         places.take(None, None, Read.ARGUMENT, number, value, type(value).__name__)
@@ -181,7 +185,8 @@ def learn_types(session: CaptureSession, types: tuple[Type, ...]) -> None:
     A Python number keeps its own dtype: it is converted where it is passed.
     """
     known = session.main.types
-    types = tuple(type.with_dtype(own.dtype) for type, own in zip(types, known, strict=True))
+    types = tuple(type.with_dtype(own.dtype) for type, own in zip(types, known, strict=False))
+    types += known[len(types) :]  # columns of objects
     if types != session.main.types:
         raise StartOver(session.main, types=types)
 
@@ -210,6 +215,7 @@ def capture_map(definition: Definition, arguments: Arguments, mapped: tuple[bool
     # The length is not part of the signature: one graph serves any number of calls.
     counts = [structure.count(tree.LEAF) for structure in arguments.structures]
     is_open = [flag for flag, count in zip(mapped, counts, strict=True) for _ in range(count)]
+    is_open += [False] * (len(arguments.types) - len(is_open))  # columns of objects
     types = tuple(
         type.with_shape((None, *type.shape[1:])) if opens and type.rank else type
         for type, opens in zip(arguments.types, is_open, strict=True)

@@ -75,6 +75,7 @@ class Scope:
         self.variables: dict[Any, str] = {}  # variable in use -> its name in the graphs
         self.binding: Binding | None = None
         self.failed_captures = 0
+        self.objects: Any = None
         self.places: Places | None = None  # what is read outside; None where Python runs once, as in a SubGraph
         self._open: dict[Builder, Specialization] = {}  # captures under way, outermost first
 

@@ -29,6 +29,7 @@ class Session(Protocol):
 
     interpreter: StatementInterpreter
     graphs: dict[str, FunctionGraph]  # finished ones, by name
+    objects: Any  # columns of objects of run-time shape among the arguments; None: there are none
     binding: Binding | None  # substitutes of a gradient for variables and captured arrays
     differentiated: dict[tuple[int, int], Any]  # definitions for `ut.jvp` of plain Python
     failed_captures: int  # functions whose capture was given up half-way

@@ -99,7 +99,7 @@ def agree(a: Parts, b: Parts) -> tuple[Structure, list[Any], list[Any]] | None:
     at = leaf = 0
     while at < max(len(structure) for _, structure in sides):
         tokens = [structure[at] if at < len(structure) else None for _, structure in sides]
-        if tokens[0] != tokens[1]:
+        if tokens[0] != tokens[1] and not _join(sides, tokens, at, leaf):
             missing = next((n for n, token in enumerate(tokens) if token == _NONE), None)
             other = next((n for n, token in enumerate(tokens) if token == OPTION), None)
             if missing is not None:
@@ -120,6 +120,24 @@ def agree(a: Parts, b: Parts) -> tuple[Structure, list[Any], list[Any]] | None:
         leaf += sides[0][1][at] == LEAF
         at += 1
     return tuple(sides[0][1]), sides[0][0], sides[1][0]
+
+
+def _join(sides: Sequence[tuple[list[Any], list[Token]]], tokens: Sequence[Token | None], at: int, leaf: int) -> bool:
+    """Make handles of objects alike, one of which may be None; False if they are none."""
+    found = next((token for token in tokens if token is not None and token[0] == "object"), None)
+    join = None if found is None else getattr(found[2], "__undertow_joined__", None)
+    if found is None or join is None:
+        return False
+    if any(token is None or (token != _NONE and token[:3] != found[:3]) for token in tokens):
+        return False
+    known = [None if token is None or token == _NONE else token[4] for token in tokens]
+    token, none = join(*known)
+    for (leaves, structure), its in zip(sides, known, strict=True):
+        structure[at] = token
+        if its is None:
+            structure.insert(at + 1, LEAF)
+            leaves.insert(leaf, none)
+    return True
 
 
 def _make_option(leaves: list[Any], structure: list[Token], at: int, end: int, leaf: int) -> bool:
