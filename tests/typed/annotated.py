@@ -112,6 +112,7 @@ power(np.float32(2.0), 3)
 scaled(np.ones(3))
 scaled(np.ones(3, np.float32), by=3)
 slope = ut.grad(lambda x: x * x)(3.0)
+assert scaled.run(np.ones(3), by=3.0).shape == (3,)
 value, stats = fib.run(12, stats=True, memory="1G")
 assert stats.activations == 465
 assert fib.map([1, 2, 3]).tolist() == [1, 2, 3]

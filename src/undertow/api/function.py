@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from undertow.api import plain
-from undertow.api.options import ENGINES, PYTHON, Settings, quick_options, settings
+from undertow.api.options import ENGINES, OPTIONS, PYTHON, Settings, quick_options, settings
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
 from undertow.api.program import GraphView, Program, Programs, apart, begin, is_outermost
@@ -35,6 +35,7 @@ from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
 from undertow.frontend.trace.library import Captured, capture_call, capture_map
 from undertow.frontend.trace.places import Paths
+from undertow.frontend.trace.positional import Positional
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.operands import is_number
@@ -138,8 +139,9 @@ class Function:
 
     @boundary
     def run(self, *args: Any, stats: bool = False, **changes: Any) -> Any:
-        """Run with these options; the function's arguments are positional. `stats=True` returns (result, stats)."""
-        result, counted = apart(self._execute, args, {}, self._settings(changes, stats))
+        """Run with these options; other keywords are the function's. `stats=True` returns (result, stats)."""
+        named = self._named(changes)
+        result, counted = apart(self._execute, args, named, self._settings(changes, stats))
         return (result, counted) if stats else result
 
     @boundary
@@ -148,9 +150,12 @@ class Function:
 
         An argument that is wrapped in `ut.shared`, or whose entry of `in_axes` is None, is passed to every call whole.
         Items of a list may differ in shape and structure; results that do not stack come back as a list.
+        Keywords that are no options are arguments of the function.
         """
-        chosen = self._settings(changes, stats)
         args = mapped_over.with_axes(args, in_axes)
+        if named := self._named(changes):
+            return self._with_positional(len(args), tuple(named)).map(*args, *named.values(), stats=stats, **changes)
+        chosen = self._settings(changes, stats)
         current = context()
         if current is not None and current.builder is not None:
             return forms.map(self, *args)
@@ -280,14 +285,31 @@ class Function:
         return mapped_over.stacked_results([results[index] for index in sorted(results)]), sum_stats(stats)
 
     def _settings(self, changes: dict[str, Any], stats: bool) -> Settings:
-        closure = self.__undertow_definition__.closure
-        for name in changes.keys() & closure.signature.parameters.keys():
-            raise UndertowError(
-                f"`{name}` is an argument of `{closure.name}`, not an option",
-                closure.span,
-                hint="`run` and `map` take the function's arguments by position; their keywords are options",
-            )
         return settings().with_(**({"timed": True} | changes if stats else changes))
+
+    def _named(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The keywords that are arguments of the function, taken from those of `run` or `map`."""
+        closure = self.__undertow_definition__.closure
+        parameters = closure.signature.parameters
+        takes_any = any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters.values())
+        for name in changes.keys() & parameters.keys():
+            if name in OPTIONS:
+                raise UndertowError(
+                    f"`{name}` is an argument of `{closure.name}`, and an option",
+                    closure.span,
+                    hint="pass the argument by position; with ut.options(...) sets the option",
+                )
+        named = [name for name in changes if name in parameters or (takes_any and name not in OPTIONS)]
+        return {name: changes.pop(name) for name in named}
+
+    def _with_positional(self, count: int, keywords: tuple[str, ...]) -> Function:
+        """The same function, of so many arguments and these keywords, all by position."""
+        definition, bound = self.__undertow_definition__, self.__undertow_bound__
+        key = ("positional", len(bound) + count, keywords)
+        if key not in definition.derived:
+            definition.derived[key] = Function(Positional(definition, len(bound) + count, keywords))
+        made = definition.derived[key]
+        return Function(made.__undertow_definition__, bound, made.__undertow_programs__)
 
     def __undertow_arguments__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         definition = self.__undertow_definition__

@@ -38,6 +38,7 @@ _ORDERED = "reference"  # fires one node at a time, so it alone takes a schedule
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
 _OF_GRAPHS = {"engine", "simplify", "overflow"}
+OPTIONS = _LIMITS | _OF_GRAPHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,9 @@ class Settings:
             return self._changed(changes)
 
     def _changed(self, changes: dict[str, Any]) -> Settings:
-        unknown = changes.keys() - _LIMITS - _OF_GRAPHS
+        unknown = changes.keys() - OPTIONS
         if unknown:
-            name, known = min(unknown), sorted(_LIMITS | _OF_GRAPHS)
+            name, known = min(unknown), sorted(OPTIONS)
             close = difflib.get_close_matches(name, known, 1)
             raise UndertowError(
                 f"unknown option {name!r}",

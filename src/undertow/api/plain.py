@@ -20,6 +20,7 @@ from undertow.frontend.syntax.calling import bind_arguments
 from undertow.frontend.trace.custom import Custom
 from undertow.frontend.trace.definition import Definition
 from undertow.frontend.trace.derivative import Checkpointed
+from undertow.frontend.trace.positional import Positional
 from undertow.frontend.values import tree
 
 
@@ -27,6 +28,9 @@ def python_of(definition: Definition) -> Callable[..., Any]:
     """The undecorated function."""
     while isinstance(definition, (Checkpointed, Custom)):
         definition = definition.inner
+    if isinstance(definition, Positional):
+        python, count, keywords = python_of(definition.inner), definition.count, definition.keywords
+        return lambda *args: python(*args[:count], **dict(zip(keywords, args[count:], strict=True)))
     if type(definition) is not Definition or not isinstance(definition.function, FunctionType):
         raise UndertowError(
             f'engine="python" cannot run `{definition.name}`',

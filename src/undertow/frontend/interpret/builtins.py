@@ -26,7 +26,7 @@ from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.reducing import with_loops
 from undertow.frontend.interpret.special import truth_of
 from undertow.frontend.interpret.standins import TracedRange
-from undertow.frontend.syntax.source import Env
+from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.operands import as_operand, as_weak, floats, static_int, type_of
 from undertow.frontend.values.text import TracedText, escaped, formatted, joined, text_of, text_too_early
@@ -447,6 +447,12 @@ def _sorted(values: Any, *, reverse: bool = False) -> Any:
     return list(functions.astype(inner, type_of(array).dtype))
 
 
+def _wrapper(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    """What `functools.wraps` does: a function that is defined in a captured one has no name to copy."""
+    made = args[0] if args else kwargs.get("wrapper")
+    return made if isinstance(made, Closure) else interp.call_native(functools.update_wrapper, args, kwargs)
+
+
 _bool = _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)")
 # Functions that go over their argument at once, so that an iterator may be a list.
 _FOLDS = frozenset((builtins.sum, builtins.sorted))
@@ -492,5 +498,6 @@ PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any
     builtins.bool: _truth,
     builtins.any: _fold(any, "logical_or", False),
     builtins.all: _fold(all, "logical_and", True),
+    functools.update_wrapper: _wrapper,
 }
 PYTHON.update(with_loops(PYTHON))

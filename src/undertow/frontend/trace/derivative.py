@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -140,7 +140,7 @@ class Adapted(Made):
     """A definition made from another one, with its own parameters, at the same place in the source."""
 
     hands_key_on = True
-    parameters: ClassVar[tuple[str, ...]]
+    parameters: tuple[str, ...]
 
     @property
     def closure(self) -> Closure:
