@@ -1,6 +1,7 @@
 #include "arguments.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -61,6 +62,8 @@ bool take_apart(nb::handle args, nb::handle parts, nb::handle classes, Arguments
       arguments.add_leaf(item, ArgumentKind::Int);
     } else if (PyFloat_CheckExact(at)) {
       arguments.add_leaf(item, ArgumentKind::Float);
+    } else if (PyComplex_CheckExact(at)) {
+      arguments.add_leaf(item, ArgumentKind::Complex);
     } else if (PyBool_Check(at)) {
       arguments.add_leaf(item, ArgumentKind::Bool);
     } else if (PyTuple_CheckExact(at)) {
@@ -107,6 +110,17 @@ bool read_number(const Leaf& leaf, DType dtype, std::byte* to) {
     std::memcpy(to, &value, sizeof value);
     return true;
   };
+  if (leaf.kind == ArgumentKind::Complex) {
+    const std::complex<double> value{PyComplex_RealAsDouble(leaf.object.ptr()),
+                                     PyComplex_ImagAsDouble(leaf.object.ptr())};
+    if (dtype == DType::C64) return put(std::complex<float>(value));
+    return dtype == DType::C128 && put(value);
+  }
+  if (is_complex(dtype)) {
+    double value = 0;
+    if (!read_number(leaf, DType::F64, reinterpret_cast<std::byte*>(&value))) return false;
+    return dtype == DType::C64 ? put(std::complex<float>(static_cast<float>(value))) : put(std::complex<double>(value));
+  }
   if (dtype == DType::F32 || dtype == DType::F64) {
     const double value =
         leaf.kind == ArgumentKind::Float ? PyFloat_AsDouble(leaf.object.ptr()) : PyLong_AsDouble(leaf.object.ptr());

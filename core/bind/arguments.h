@@ -11,7 +11,7 @@
 
 namespace undertow {
 
-enum class ArgumentKind : uint8_t { Array, Scalar, Bool, Int, Float, Tuple, List, Dict, Other, Object };
+enum class ArgumentKind : uint8_t { Array, Scalar, Bool, Int, Float, Complex, Tuple, List, Dict, Other, Object };
 
 struct Leaf {
   nanobind::object object;  // held: without the GIL, another thread may take it out of its container
@@ -36,7 +36,9 @@ struct Arguments {
 /// contents of an object of another class; objects of `classes` count by their class.
 bool take_apart(nanobind::handle args, nanobind::handle parts, nanobind::handle classes, Arguments& arguments);
 
-/// The number as 8 bytes or fewer of a dtype; false if it does not fit. A Python error may be set then.
+constexpr size_t kMostBytes = 16;  // of a number
+
+/// The number as `kMostBytes` or fewer of a dtype; false if it does not fit. A Python error may be set then.
 bool read_number(const Leaf& leaf, DType dtype, std::byte* to);
 
 /// A Python error that stands for "take the slow path", which explains what is wrong; others, as of Ctrl-C, are raised.

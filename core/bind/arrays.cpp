@@ -1,9 +1,11 @@
 // NumPy arrays as columns and back.
 #include "arrays.h"
 
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <new>
 
@@ -12,14 +14,19 @@ namespace nb = nanobind;
 namespace undertow {
 namespace {
 
-constexpr DType kAll[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
-constexpr const char* kNames[] = {"bool", "i32", "i64", "f32", "f64"};
+constexpr DType kAll[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64, DType::C64, DType::C128};
+constexpr const char* kNames[] = {"bool", "i32", "i64", "f32", "f64", "c64", "c128"};
 
 }  // namespace
 
 nb::dlpack::dtype dlpack_of(DType dtype) {
-  const nb::dlpack::dtype all[] = {nb::dtype<bool>(), nb::dtype<int32_t>(), nb::dtype<int64_t>(), nb::dtype<float>(),
-                                   nb::dtype<double>()};
+  const nb::dlpack::dtype all[] = {nb::dtype<bool>(),
+                                   nb::dtype<int32_t>(),
+                                   nb::dtype<int64_t>(),
+                                   nb::dtype<float>(),
+                                   nb::dtype<double>(),
+                                   nb::dtype<std::complex<float>>(),
+                                   nb::dtype<std::complex<double>>()};
   return all[static_cast<int>(dtype)];
 }
 

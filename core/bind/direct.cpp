@@ -128,7 +128,7 @@ bool Inputs::read(Arguments& arguments, const std::vector<DType>& dtypes, const 
     if (leaf.kind == ArgumentKind::Array && !numpy::as_array(leaf.object.ptr())->is_plain())
       leaf.object = numpy::plain_copy(numpy::as_array(leaf.object.ptr()));
   views.resize(count);
-  numbers.resize(8 * count);
+  numbers.resize(kMostBytes * count);
   size_t axes = 0;
   for (const Leaf& leaf : arguments.leaves)
     if (leaf.kind == ArgumentKind::Array) axes += static_cast<size_t>(numpy::as_array(leaf.object.ptr())->rank);
@@ -145,7 +145,7 @@ bool Inputs::read(Arguments& arguments, const std::vector<DType>& dtypes, const 
       view.rank = array.rank;
       sizes.insert(sizes.end(), array.sizes, array.sizes + array.rank);
     } else {
-      view.data = numbers.data() + 8 * k;
+      view.data = numbers.data() + kMostBytes * k;
       if (leaf.kind == ArgumentKind::Scalar)
         std::memcpy(view.data, numpy::data_of_scalar(leaf.object.ptr()), static_cast<size_t>(size_of(leaf.dtype)));
       else if (!read_number(leaf, view.dtype, static_cast<std::byte*>(view.data)))

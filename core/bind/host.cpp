@@ -1,7 +1,9 @@
 #include "host.h"
 
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/vector.h>
 
+#include <complex>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -158,7 +160,9 @@ nb::object number_of(const std::byte* data, DType dtype) {
     case DType::I32: return nb::int_(read(int32_t{}));
     case DType::I64: return nb::int_(read(int64_t{}));
     case DType::F32: return nb::float_(static_cast<double>(read(float{})));
-    default: return nb::float_(read(double{}));
+    case DType::F64: return nb::float_(read(double{}));
+    case DType::C64: return nb::cast(std::complex<double>(read(std::complex<float>{})));
+    case DType::C128: return nb::cast(read(std::complex<double>{}));
   }
 }
 

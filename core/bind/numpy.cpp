@@ -7,10 +7,11 @@ namespace nb = nanobind;
 namespace undertow::numpy {
 namespace {
 
-constexpr unsigned kVersion = 0x02000000;                      // of the binary interface: NumPy 2
-constexpr int kTypeNumbers[kDTypes] = {0, 5, 7, 11, 12};       // NPY_BOOL, NPY_INT, NPY_LONG, NPY_FLOAT, NPY_DOUBLE
-constexpr size_t kScalarTypes[kDTypes] = {8, 22, 23, 30, 31};  // in the table
-constexpr int kWritable = 0x0001 | 0x0100 | 0x0400;            // NPY_ARRAY_CARRAY
+constexpr unsigned kVersion = 0x02000000;  // of the binary interface: NumPy 2
+// NPY_BOOL, NPY_INT, NPY_LONG, NPY_FLOAT, NPY_DOUBLE, NPY_CFLOAT, NPY_CDOUBLE
+constexpr int kTypeNumbers[kDTypes] = {0, 5, 7, 11, 12, 14, 15};
+constexpr size_t kScalarTypes[kDTypes] = {8, 22, 23, 30, 31, 33, 34};  // in the table
+constexpr int kWritable = 0x0001 | 0x0100 | 0x0400;                    // NPY_ARRAY_CARRAY
 static_assert(sizeof(long) == 8 && sizeof(int) == 4);
 
 PyTypeObject* array_type = nullptr;

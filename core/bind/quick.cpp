@@ -147,7 +147,7 @@ class Quick {
         inputs.append(leaf.object);
         continue;
       }
-      std::byte number[8];
+      alignas(kMostBytes) std::byte number[kMostBytes];
       const DType dtype = k < known->dtypes.size() ? known->dtypes[k] : leaf.dtype;
       if (!read_number(leaf, dtype, number)) {
         forget_error();
@@ -235,6 +235,8 @@ class Quick {
       PyObject* at = value.ptr();
       if (PyFloat_CheckExact(at)) {
         leaves.push_back({std::move(value), ArgumentKind::Float, DType::F64});
+      } else if (PyComplex_CheckExact(at)) {
+        leaves.push_back({std::move(value), ArgumentKind::Complex, DType::C128});
       } else if (PyLong_CheckExact(at)) {
         leaves.push_back({std::move(value), ArgumentKind::Int, DType::I64});
       } else {

@@ -22,7 +22,7 @@ _CONTAINERS = "containers are arguments and results as they are; use a comprehen
 _GRADIENTS = "gradients are functions of functions: ut.grad(f)(x), ut.value_and_grad(f)(x), ut.vjp(f, x)"
 _RANDOM = "random numbers are in ut.random; `with ut.options(seed=0)` makes them repeatable"
 _NEURAL = "there are no layers: write ut.matmul(x, w) + b, ut.relu(x), ut.softmax(x); models of trees are in ut.models"
-_DTYPES = "the dtypes are ut.bool, ut.i32, ut.i64, ut.f32 and ut.f64"
+_DTYPES = "the dtypes are ut.bool, ut.i32, ut.i64, ut.f32, ut.f64, ut.c64 and ut.c128"
 _DEVICE = "runs are on the CPU, on all cores; ut.options(threads=2) limits them"
 _MADE = "the first call captures it; f.graph(*args) and f.plan(*args) show what was made"
 _RUNS = "call the function: f(x); f.run(x, stats=True) also counts what the run did"
@@ -53,7 +53,7 @@ FRAMEWORKS: Mapping[str, str] = {
     "long": "it is ut.i64",
     "bool_": "it is ut.bool",
     **dict.fromkeys(("int8", "int16", "uint8", "uint16", "uint32", "uint64", "i8", "i16", "u8", "u32", "u64"), _DTYPES),
-    **dict.fromkeys(("float16", "half", "bfloat16", "f16", "bf16", "complex64", "complex128", "dtype"), _DTYPES),
+    **dict.fromkeys(("float16", "half", "bfloat16", "f16", "bf16", "dtype"), _DTYPES),
     "no_grad": "nothing is recorded unless ut.grad asks; ut.stop_gradient(x) treats a value as a constant",
     "detach": "write ut.stop_gradient(x)",
     "stop_grad": "write ut.stop_gradient(x)",

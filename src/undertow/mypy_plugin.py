@@ -14,7 +14,7 @@ from mypy.plugin import AnalyzeTypeContext, Plugin
 from mypy.types import CallableType, TupleType, Type, UnboundType, UnionType
 
 _HOME = "undertow._annotations"
-_DTYPES = ("bool", "i32", "i64", "f32", "f64")
+_DTYPES = ("bool", "i32", "i64", "f32", "f64", "c64", "c128")
 
 
 class DimensionsPlugin(Plugin):

@@ -55,6 +55,8 @@ from undertow.types import Array as Array
 from undertow.types import DType as DType
 from undertow.types import Type as Type
 from undertow.types import bool_ as bool  # noqa: F401  # public under this name
+from undertow.types import c64 as c64
+from undertow.types import c128 as c128
 from undertow.types import f32 as f32
 from undertow.types import f64 as f64
 from undertow.types import i32 as i32

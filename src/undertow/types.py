@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from undertow.errors import TypeMismatch, brief
 
+INEXACT = ("float", "complex")  # kinds of dtypes
+
 Array = np.ndarray  # the public name of arrays; `Annotated[ut.Array, ut.f32["n"]]` says of which type
 Dim = int | str | None
 Shape = tuple[Dim, ...]
@@ -28,7 +30,7 @@ class DType:
     """An element type. Indexing makes a type: `f32[3, None]`, `f32["n"]`; alone it means a scalar."""
 
     name: str
-    kind: str  # one of "bool", "int", "float", "ctl"
+    kind: str  # one of "bool", "int", "float", "complex", "ctl"
     size: int  # bytes
 
     # Without these, Python would take `__getitem__` for a sequence that never ends.
@@ -53,6 +55,16 @@ class DType:
         return _or_none(self, other)
 
     @property
+    def is_inexact(self) -> bool:
+        """Is it float or complex? Of such values there are derivatives, and sums of them."""
+        return self.kind in INEXACT
+
+    @property
+    def real(self) -> DType:
+        """The dtype of the parts of complex numbers; that of others is their own."""
+        return {"c64": f32, "c128": f64}.get(self.name, self)
+
+    @property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy dtype that holds such elements."""
         return _NUMPY[self.name]
@@ -71,19 +83,24 @@ i32 = DType("i32", "int", 4)
 i64 = DType("i64", "int", 8)
 f32 = DType("f32", "float", 4)
 f64 = DType("f64", "float", 8)
+c64 = DType("c64", "complex", 8)
+c128 = DType("c128", "complex", 16)
 # Carries order only: start tokens, pivots, effect tokens. Never promoted, never fed to arithmetic.
 ctl = DType("ctl", "ctl", 0)
 
-DTYPES: dict[str, DType] = {d.name: d for d in (bool_, i32, i64, f32, f64, ctl)}
+_DATA = (bool_, i32, i64, f32, f64, c64, c128)
+DTYPES: dict[str, DType] = {d.name: d for d in (*_DATA, ctl)}
 _NUMPY: dict[str, np.dtype[np.generic]] = {
     "bool": np.dtype(np.bool_),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
+    "c64": np.dtype(np.complex64),
+    "c128": np.dtype(np.complex128),
     "ctl": np.dtype(np.bool_),
 }
-_FROM_NUMPY: dict[np.dtype[np.generic], DType] = {d.numpy: d for d in (bool_, i32, i64, f32, f64)}
+_FROM_NUMPY: dict[np.dtype[np.generic], DType] = {d.numpy: d for d in _DATA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +204,8 @@ def dtype_of(spec: object) -> DType:
         found = None
     if found in _FROM_NUMPY:
         return _FROM_NUMPY[found]
-    raise TypeMismatch(f"unknown dtype {brief(spec)}", hint="use ut.bool, ut.i32, ut.i64, ut.f32 or ut.f64")
+    known = "ut.bool, ut.i32, ut.i64, ut.f32, ut.f64, ut.c64 or ut.c128"
+    raise TypeMismatch(f"unknown dtype {brief(spec)}", hint=f"use {known}")
 
 
 def type_of(value: npt.NDArray[np.generic] | np.generic) -> Type:
@@ -200,33 +218,41 @@ def is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
-_RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4}
+_RANK = {"bool": 0, "i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "c128": 6}
+_KINDS = ("bool", "int", "float", "complex")
 
 
 def promote(a: DType, b: DType) -> DType:
-    """NumPy 2 promotion, except that an integer with a float gives the float's dtype."""
+    """NumPy 2 promotion, except that an integer with a float gives the float's dtype, with a complex number its.
+
+    >>> promote(f64, c64), promote(f32, c64), promote(i64, c64)
+    (c128, c64, c64)
+    """
     if "ctl" in (a.kind, b.kind):
         raise TypeMismatch("an order token cannot be an operand")
+    if {a, b} == {f64, c64}:
+        return c128
     return a if _RANK[a.name] >= _RANK[b.name] else b
 
 
-def weak_dtype(value: bool | int | float, other: DType | None = None) -> DType:
+def weak_dtype(value: bool | int | float | complex, other: DType | None = None) -> DType:
     """The dtype that a Python number takes beside `other`, or alone.
 
-    >>> weak_dtype(2, f32), weak_dtype(2.5, i32), weak_dtype(2), weak_dtype(True, i32)
-    (f32, f64, i64, i32)
+    >>> weak_dtype(2, f32), weak_dtype(2.5, i32), weak_dtype(2), weak_dtype(True, i32), weak_dtype(1j, f32)
+    (f32, f64, i64, i32, c64)
     """
-    kind = "bool" if isinstance(value, (bool, np.bool_)) else "int" if isinstance(value, int) else "float"
-    return weak_kind(kind, other)
+    if isinstance(value, (bool, np.bool_)):
+        return weak_kind("bool", other)
+    return weak_kind("int" if isinstance(value, int) else "complex" if isinstance(value, complex) else "float", other)
 
 
 def weak_kind(kind: str, other: DType | None = None) -> DType:
     """The dtype that a weak number of some kind takes beside `other`, or alone."""
-    alone = {"bool": bool_, "int": i64, "float": f64}[kind]
-    if other is None:
-        return alone
-    order = ("bool", "int", "float")
-    return other if order.index(kind) <= order.index(other.kind) else alone
+    if other is not None and _KINDS.index(kind) <= _KINDS.index(other.kind):
+        return other
+    if kind == "complex" and other is f32:
+        return c64
+    return {"bool": bool_, "int": i64, "float": f64, "complex": c128}[kind]
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

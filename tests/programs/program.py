@@ -212,7 +212,7 @@ def load(module: ModuleType) -> list[Program]:
 
 
 def assert_same(found: Any, expected: Any) -> None:
-    """Integers exactly, floats to a relative 1e-9 (f32: 1e-5), containers of the same kind."""
+    """Integers exactly, floats and complex numbers to a relative 1e-9 (f32: 1e-5), containers of the same kind."""
     if (held := tree.children(found)) is not None:
         wanted = tree.children(expected)
         # The classes of the plain twin are other classes, of the same names.
@@ -223,8 +223,8 @@ def assert_same(found: Any, expected: Any) -> None:
     elif tree.is_number(found):
         a, b = np.asarray(found), np.asarray(expected)
         assert a.shape == b.shape, f"shape {a.shape}, expected {b.shape}"
-        if a.dtype.kind == "f":
-            tolerance = 1e-5 if a.dtype == np.float32 else 1e-9
+        if a.dtype.kind in "fc":
+            tolerance = 1e-5 if a.dtype in (np.float32, np.complex64) else 1e-9
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 1e-3)
         else:
             np.testing.assert_array_equal(a, b)

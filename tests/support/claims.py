@@ -16,7 +16,7 @@ CLAIMS: dict[str, str] = {
     **dict.fromkeys(("minimum", "maximum", "abs", "sign", "square", "reciprocal", "sqrt", "relu"), REFERENCE),
     **dict.fromkeys(("floor", "ceil", "trunc", "round", "round_decimal", "to_integer", "cast", "where"), REFERENCE),
     **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), REFERENCE),
-    **dict.fromkeys(("isnan", "isinf", "isfinite"), REFERENCE),
+    **dict.fromkeys(("isnan", "isinf", "isfinite", "real", "imag", "conj", "complex"), REFERENCE),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not", "any", "all"), REFERENCE),
     **dict.fromkeys(("assert", "raise"), REFERENCE),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"), REFERENCE),

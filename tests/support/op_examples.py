@@ -10,7 +10,7 @@ from undertow.ops import FAMILIES
 from undertow.types import DTYPES
 
 ROWS = {row.name: row for family in FAMILIES for row in family.ROWS}
-INTS, FLOATS = ("i32", "i64"), ("f32", "f64")
+INTS, FLOATS, COMPLEX = ("i32", "i64"), ("f32", "f64"), ("c64", "c128")
 NUMBERS = INTS + FLOATS
 ALL = ("bool", *NUMBERS)
 SHAPES: list[tuple[int, ...]] = [(), (3,), (2, 3), (0,), (2, 0, 3)]
@@ -29,6 +29,7 @@ def values_of(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Any:
         out = random.integers(1, 7, shape)
     else:
         out = random.uniform(0.1, 0.9, shape)
+        out = out + 1j * random.uniform(0.1, 0.9, shape) if dtype in COMPLEX else out
     array = np.asarray(out, DTYPES[dtype].numpy)
     array.flags.writeable = False
     return array[()]
@@ -67,12 +68,19 @@ def softmax_cases() -> list[tuple[tuple[int, ...], dict[str, Any]]]:
     return [((3,), {"axes": (0,)}), ((2, 3), {"axes": (0, 1)}), ((0, 3), {"axes": (0,)}), ((), {"axes": ()})]
 
 
+def as_complex(value: Any, kinds: str) -> Any:
+    """Numbers of these kinds as complex ones; others, indices and masks, as they are."""
+    array = np.asarray(value)
+    return np.asarray(array * (1 + 0.5j), np.complex128)[()] if array.dtype.kind in kinds else value
+
+
 N = np.int64
 KEY = N(7)
 EXAMPLES: dict[str, list[Example]] = {
     **{name: binaries(*NUMBERS) for name in ("add", "subtract", "multiply", "floor_divide", "remainder", "power")},
     **{name: binaries(*NUMBERS) for name in ("minimum", "maximum")},
-    **{name: binaries(*FLOATS) for name in ("divide", "atan2")},
+    **{name: binaries(*FLOATS) for name in ("divide", "atan2", "complex")},
+    **{name: unaries(*COMPLEX) for name in ("real", "imag", "conj")},
     **{name: unaries(*NUMBERS) for name in ("negative", "abs", "sign", "square", "relu")},
     **{
         name: unaries(*FLOATS)
@@ -288,6 +296,47 @@ EXAMPLES: dict[str, list[Example]] = {
     "assert": [([np.True_], {"template": ""}), ([np.array([True, True]), N(1)], {"template": "{}"})],
 }  # fmt: skip
 
+
+# Operators that take complex numbers too, on these; `unit/core/test_complex_kernels.py` and
+# `unit/ops/test_complex_rows.py` have tolerances and differences of their own.
+OF_COMPLEX: dict[str, list[Example]] = {
+    **{name: binaries(*COMPLEX) for name in ("add", "subtract", "multiply", "divide", "power", "equal", "not_equal")},
+    **{
+        name: unaries(*COMPLEX)
+        for name in (
+            "negative", "abs", "square", "reciprocal", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
+            "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "isnan",
+            "isinf", "isfinite", "real", "imag", "conj", "identity",
+        )
+    },
+    "complex": binaries(*FLOATS),
+    "matmul": [
+        ([values_of(d, a), values_of(d, b)], {})
+        for d in COMPLEX
+        for a, b in [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((5, 2, 3), (3, 4)), ((1, 2, 3), (5, 3, 4))]
+    ],
+    "cast": [case for to in COMPLEX for case in unaries(*ALL, *COMPLEX, dtype=to)] + unaries(*COMPLEX, dtype="bool"),
+    "where": [
+        ([values_of("bool", (3,)), values_of(d, a), values_of(d, b, 1)], {}) for d in COMPLEX for a, b in PAIRS[:5]
+    ],
+    **{name: shaped(*axes_cases(), dtypes=COMPLEX) for name in ("sum", "prod")},
+    **{
+        name: shaped(((3,), {"axis": 0}), ((2, 3), {"axis": 0}), ((0,), {"axis": 0}), dtypes=COMPLEX)
+        for name in ("cumsum", "prod_others")
+    },
+    **{
+        name: [
+            ([as_complex(v, "f" if k else "fi") for k, v in enumerate(values)], attrs)
+            for values, attrs in EXAMPLES[name]
+            if np.asarray(values[0]).dtype.kind == "f" or name in ("broadcast_to", "take_along_axis")
+        ]
+        for name in (
+            "sum_to", "reshape", "broadcast_to", "transpose", "expand_dims", "squeeze", "flip", "concat", "stack",
+            "slice", "slice_at", "slice_between", "index", "take", "take_along_axis", "compress", "scatter_add",
+            "add_along_axis", "unslice", "put", "put_slice", "put_between", "put_rows", "fill",
+        )
+    },
+}  # fmt: skip
 
 A3, A4 = np.ones(3), np.ones(4)
 FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [

@@ -21,7 +21,7 @@ struct Elementwise {
   Fault::Code code;
 };
 
-/// to[k] += from[k], of f32 or f64.
+/// to[k] += from[k], of floats or complex numbers.
 void add_floats(DType dtype, void* to, const void* from, int64_t count);
 
 }  // namespace undertow

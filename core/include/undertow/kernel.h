@@ -18,15 +18,25 @@
 
 namespace undertow {
 
-enum class DType : uint8_t { Bool, I32, I64, F32, F64 };  // a bool is one byte, 0 or 1
+enum class DType : uint8_t { Bool, I32, I64, F32, F64, C64, C128 };  // a bool is one byte, 0 or 1
 
-constexpr int kDTypes = 5;
+constexpr int kDTypes = 7;
 constexpr int kMostAxes = 40;  // of an operand or result: 32 for users, and some for the internal use of kernels
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of an array whose size is computed at run time
 
 constexpr int64_t size_of(DType dtype) {
-  constexpr int64_t sizes[kDTypes] = {1, 4, 8, 4, 8};
+  constexpr int64_t sizes[kDTypes] = {1, 4, 8, 4, 8, 8, 16};
   return sizes[static_cast<int>(dtype)];
+}
+
+constexpr bool is_complex(DType dtype) { return dtype == DType::C64 || dtype == DType::C128; }
+
+/// Of floats and complex numbers there are derivatives, and sums of them.
+constexpr bool is_inexact(DType dtype) { return dtype >= DType::F32; }
+
+/// The dtype of a part of complex numbers, which are two of it side by side; of others their own.
+constexpr DType part_of(DType dtype) {
+  return dtype == DType::C64 ? DType::F32 : dtype == DType::C128 ? DType::F64 : dtype;
 }
 
 struct View {

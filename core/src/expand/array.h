@@ -7,6 +7,7 @@
 #include "undertow/kernel.h"
 #include "undertow/memory.h"
 #include "undertow/run.h"
+#include "undertow/value_type.h"
 
 namespace undertow::expand {
 
@@ -49,14 +50,19 @@ inline Block* make_array(Pool& pool, const int64_t* shape, int rank, DType dtype
   return array;
 }
 
+/// Is a value of this type an array of its own? A number stands in its cell, unless it is too large: a c128.
+inline bool is_array(int rank, DType dtype) { return rank > 0 || size_of(dtype) > 8; }
+inline bool is_array(const ValueType& type) { return is_array(type.rank(), type.dtype); }
+
 /// A value as a cell: the number itself, or a new array.
 inline uint64_t make_cell(Pool& pool, const void* data, const int64_t* shape, int rank, DType dtype) {
-  Block* array = rank > 0 ? make_array(pool, shape, rank, dtype) : nullptr;
+  Block* array = is_array(rank, dtype) ? make_array(pool, shape, rank, dtype) : nullptr;
   uint64_t number = 0;
   const int64_t bytes = View{nullptr, 0, shape, rank, dtype}.bytes();
   if (bytes > 0)
-    std::memcpy(rank > 0 ? data_of(array, rank) : static_cast<void*>(&number), data, static_cast<size_t>(bytes));
-  return rank > 0 ? as_cell(array) : number;
+    std::memcpy(array != nullptr ? data_of(array, rank) : static_cast<void*>(&number), data,
+                static_cast<size_t>(bytes));
+  return array != nullptr ? as_cell(array) : number;
 }
 
 }  // namespace undertow::expand

@@ -117,7 +117,7 @@ class Decoder {
           edge = {Edge::Code::Move, operand(from), 0};
           edge.b = slot_there(from);
           if (!is_fitting(type(from, edge.b), type(from, edge.a))) not_a_plan("a value of another type is moved");
-          if (type(from, edge.b).rank() > 0) edge.code = Edge::Code::Share;
+          if (is_array(type(from, edge.b))) edge.code = Edge::Code::Share;
           break;
         default:
           edge = {Edge::Code::Up, in_.between(0, IntReader::kMost), 0};
@@ -145,7 +145,7 @@ class Decoder {
     made.layout = read_layout(in_);
     for (int32_t k = 0; k < made.layout.all; ++k) {
       made.types.push_back(read_type(in_));
-      if ((made.types.back().rank() > 0) != (k < made.layout.arrays)) not_a_plan("an array stands among scalars");
+      if (is_array(made.types.back()) != (k < made.layout.arrays)) not_a_plan("an array stands among scalars");
     }
     made.record = read_layout(in_);
     made.loads = read_pairs(made.record.all, made.layout.all);
@@ -238,7 +238,7 @@ class Decoder {
           const ValueType& own = type(made, operands[k]);
           if (own.dtype != wanted[k].dtype || own.rank() != wanted[k].rank)
             not_a_plan("an operand or result is of another type than the kernel's");
-          is_scalar = is_scalar && own.rank() == 0;
+          is_scalar = is_scalar && !is_array(own);
         }
       };
       fit(op.inputs, bound.inputs);
@@ -257,8 +257,8 @@ class Decoder {
       const Operand x = op.inputs[k];
       const ValueType& own = type(made, x);
       const bool decides = k < 64 && (kernel.deciding() >> k & 1) != 0;
-      if (own.is_dynamic || (decides && (x >= 0 || own.rank() > 0))) return false;
-      views.push_back({x < 0 && own.rank() == 0 ? const_cast<uint64_t*>(&plan_.constants[z(~x)]) : nullptr, 0,
+      if (own.is_dynamic || (decides && (x >= 0 || is_array(own)))) return false;
+      views.push_back({x < 0 && !is_array(own) ? const_cast<uint64_t*>(&plan_.constants[z(~x)]) : nullptr, 0,
                        own.shape.data(), own.rank(), own.dtype});
     }
     for (int32_t to : op.outputs)
@@ -311,7 +311,7 @@ class Decoder {
     step.extra = added(plan_.enterings, std::move(row));
   }
 
-  static bool is_float(const ValueType& type) { return type.dtype == DType::F32 || type.dtype == DType::F64; }
+  static bool is_float(const ValueType& type) { return is_inexact(type.dtype); }
   static bool is_integer(const ValueType& type) { return type.dtype == DType::I32 || type.dtype == DType::I64; }
 
   void check(const Template& made, const Collected& row) const {
@@ -486,7 +486,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   for (const Constant& constant : given) {
     const ValueType& slot = constant.slot;
     uint64_t cell = 0;
-    if (slot.rank() == 0) {
+    if (!is_array(slot)) {
       std::memcpy(&cell, constant.data, z(slot.bytes));
     } else {
       const int64_t bytes = static_cast<int64_t>(sizeof(Block)) + shape_bytes(slot.rank()) + slot.bytes + 192;
@@ -494,7 +494,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
       const auto address = reinterpret_cast<uintptr_t>(memory_.back().get());
       Block* array = new (memory_.back().get() + (64 - address % 64) % 64) Block{};
       array->refs = kConstant;
-      std::memcpy(shape_of(array), slot.shape.data(), slot.shape.size() * 8);
+      if (slot.rank() > 0) std::memcpy(shape_of(array), slot.shape.data(), slot.shape.size() * 8);
       if (slot.bytes > 0) std::memcpy(data_of(array, slot.rank()), constant.data, z(slot.bytes));
       cell = as_cell(array);
     }

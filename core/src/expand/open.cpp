@@ -158,7 +158,7 @@ void Run::map(Copy& copy, const Entering& row) {
     if (!result.is_there || result.is_order || result.to == kNoSlot) continue;
     const ValueType& slot = copy.made_of->types[z(result.to)];
     if (slot.shape[0] != kUnknown && slot.shape[0] != count) throw Stop{Stop::Kind::Internal, result.node};
-    if (slot.rank() == 1) {
+    if (!is_array(slot.rank() - 1, slot.dtype)) {
       made.array = make_array(pool_, &count, 1, slot.dtype);
       std::memset(data_of(made.array, 1), 0, z(count * size_of(slot.dtype)));
     } else {
@@ -263,7 +263,7 @@ Entry* Run::make_entry(Copy& copy, const Entering& row) {
   *entry = {1, &row, copy.made_of, {}, std::vector<Sum>(row.hoists.size())};
   for (Operand x : row.hoists) {
     const uint64_t value = cell(copy, x);
-    entry->values.push_back(type(*copy.made_of, x).rank() > 0 ? shared(value) : value);
+    entry->values.push_back(is_array(type(*copy.made_of, x)) ? shared(value) : value);
   }
   return entry;
 }
@@ -271,7 +271,7 @@ Entry* Run::make_entry(Copy& copy, const Entering& row) {
 void Run::drop_entry(Entry* entry) {
   if (entry == nullptr || --entry->refs > 0) return;
   for (size_t k = 0; k < entry->values.size(); ++k)
-    if (type(*entry->caller, entry->row->hoists[k]).rank() > 0) {
+    if (is_array(type(*entry->caller, entry->row->hoists[k]))) {
       drop(pool_, as_array(entry->values[k]));
       if (entry->sums[k].is_there) drop(pool_, as_array(entry->sums[k].cell));
     }

@@ -30,7 +30,7 @@ void Run::look(const Copy& copy, Operand x, size_t place, View& view) {
   const ValueType& slot = type(*copy.made_of, x);
   const uint64_t value = cell(copy, x);
   const int rank = slot.rank();
-  if (rank == 0) {
+  if (!is_array(slot)) {
     std::byte* at = scalars_ + place * z(kScalar);
     std::memcpy(at, &value, 8);
     set(view, at, slot.bytes, nullptr, 0, slot.dtype);
@@ -59,7 +59,7 @@ void Run::operate(Copy& copy, const Step& step) {
     const int rank = slot.rank();
     if (!op.is_static && !is_shaped(slot, shapes_[k].sizes, shapes_[k].rank))
       throw Stop{Stop::Kind::Internal, step.node};
-    if (rank == 0) {
+    if (!is_array(slot)) {
       set(view, scalars_ + (count + k) * z(kScalar), slot.bytes, nullptr, 0, slot.dtype);
       continue;
     }
@@ -71,7 +71,7 @@ void Run::operate(Copy& copy, const Step& step) {
   }
   if (kernel.run(1, inputs_.data(), outputs_.data(), scratch_)) fault(copy, step);
   for (size_t k = 0; k < op.outputs.size(); ++k)
-    if (outputs_[k].rank == 0) {
+    if (!is_array(outputs_[k].rank, outputs_[k].dtype)) {
       uint64_t& slot = copy.slots[op.outputs[k]];
       slot = 0;
       std::memcpy(&slot, outputs_[k].data, z(outputs_[k].stride));
@@ -135,7 +135,7 @@ void Run::check_finite(const Copy& copy, const Step& step) {
 View Run::given(const Entry* entry, int32_t index) {
   if (entry == nullptr || z(index) >= entry->sums.size()) throw Stop{Stop::Kind::Internal};
   const ValueType& slot = type(*entry->caller, entry->row->hoists[z(index)]);
-  if (slot.rank() == 0) return {nullptr, 0, nullptr, 0, slot.dtype};
+  if (!is_array(slot)) return {nullptr, 0, nullptr, 0, slot.dtype};
   return view_of(array_in(entry->values[z(index)]), slot.rank(), slot.dtype);
 }
 
@@ -165,8 +165,8 @@ void Run::collect(Copy& copy, const Collect& row) {
   const uint64_t value = cell(copy, row.values[0]);
   if (!sum.is_there) {
     sum.is_there = true;
-    sum.cell = more.rank > 0 ? shared(value) : value;
-  } else if (more.rank == 0) {
+    sum.cell = is_array(more.rank, more.dtype) ? shared(value) : value;
+  } else if (!is_array(more.rank, more.dtype)) {
     add_floats(more.dtype, &sum.cell, &value, 1);
   } else {
     if (as_array(sum.cell)->refs != 1) {  // also read elsewhere: copy before adding to it
@@ -188,7 +188,7 @@ void Run::collected(Copy& copy, const Collected& row) {
     collected_rows(copy, row, sum, like);
     return;
   }
-  if (like.rank == 0) {
+  if (!is_array(like.rank, like.dtype)) {
     copy.slots[row.to[0]] = sum.is_there ? sum.cell : 0;
     return;
   }
@@ -204,6 +204,7 @@ void Run::collected(Copy& copy, const Collected& row) {
     std::memcpy(out.data, data_of(as_array(sum.cell), like.rank), z(out.bytes()));
   else
     std::memset(out.data, 0, z(out.bytes()));
+  if (like.rank == 0) return;
   const int64_t width = out.bytes() / like.shape[0];
   for (size_t k = 0; k < sum.numbers.size(); ++k) {
     const int64_t number = sum.numbers[k] < 0 ? sum.numbers[k] + like.shape[0] : sum.numbers[k];

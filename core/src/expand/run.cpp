@@ -69,9 +69,8 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
   for (size_t k = 0; k < results_.size(); ++k) {
     const Plan::Fetch& fetch = plan_.fetches[k];
     const int rank = fetch.type.rank();
-    if (rank > 0) array_in(results_[k]);
-    const View view = rank == 0 ? View{&results_[k], 0, nullptr, 0, fetch.type.dtype}
-                                : view_of(as_array(results_[k]), rank, fetch.type.dtype);
+    const View view = is_array(fetch.type) ? view_of(array_in(results_[k]), rank, fetch.type.dtype)
+                                           : View{&results_[k], 0, nullptr, 0, fetch.type.dtype};
     values.push_back(fetch.is_order ? Value{} : value_of(view));
   }
   return values;
@@ -106,7 +105,7 @@ void Run::up(Copy& copy, int32_t number, Operand value) {
   if (parent == nullptr) {
     if (value != kNoSlot) {
       const uint64_t found = cell(copy, value);
-      results_[z(number)] = type(*copy.made_of, value).rank() > 0 ? shared(found) : found;
+      results_[z(number)] = is_array(type(*copy.made_of, value)) ? shared(found) : found;
     }
     --missing_;
     return;

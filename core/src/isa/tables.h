@@ -10,6 +10,7 @@ namespace undertow::UNDERTOW_ISA {
 extern const FlatRows kArithRows;
 extern const FlatRows kLogicRows;
 extern const FlatRows kMathRows;
+extern const FlatRows kComplexRows;
 extern const RowFunctions kRowFunctions;
 extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;

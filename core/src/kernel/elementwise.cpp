@@ -144,7 +144,9 @@ void add(void* to, const void* from, int64_t count) {
 }  // namespace
 
 void add_floats(DType dtype, void* to, const void* from, int64_t count) {
-  dtype == DType::F32 ? add<float>(to, from, count) : add<double>(to, from, count);
+  const DType part = part_of(dtype);
+  count *= size_of(dtype) / size_of(part);
+  part == DType::F32 ? add<float>(to, from, count) : add<double>(to, from, count);
 }
 
 std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& binding) {

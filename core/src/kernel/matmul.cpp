@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "isa/complex.h"
 #include "kernel/families.h"
 #include "kernel/gemm.h"
 #include "kernel/sizes.h"
@@ -166,10 +167,11 @@ class FloatMatmul final : public Matmul {
   const GemmFunctions& gemm_;
 };
 
+/// Of integers and complex numbers.
 template <class T>
-class IntegerMatmul final : public Matmul {
+class PlainMatmul final : public Matmul {
  public:
-  explicit IntegerMatmul(const Binding&) {}
+  explicit PlainMatmul(const Binding&) {}
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const Form form(inputs[0], inputs[1]);
@@ -190,8 +192,9 @@ class IntegerMatmul final : public Matmul {
   }
 };
 
-constexpr KernelRow kRows[] = {
-    {"matmul", forms::matmul, make_by_dtype<IntegerMatmul<int32_t>, IntegerMatmul<int64_t>, FloatMatmul, FloatMatmul>}};
+constexpr KernelRow kRows[] = {{"matmul", forms::matmul,
+                                make_by_dtype<PlainMatmul<int32_t>, PlainMatmul<int64_t>, FloatMatmul, FloatMatmul,
+                                              PlainMatmul<Complex<float>>, PlainMatmul<Complex<double>>>}};
 
 }  // namespace
 

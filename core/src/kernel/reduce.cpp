@@ -1,5 +1,6 @@
 // Reductions along axes, and softmax, over lanes of any shape, by the row and flat functions of the instruction set.
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 
@@ -23,7 +24,7 @@ void reduce_row(ReduceRow reduce, const std::byte* x, std::byte* out, int64_t le
     reduce(x, out, length);
     return scratch.worked(length * element);
   }
-  std::vector<double> parts(static_cast<size_t>((length + kLong - 1) / kLong));  // of any dtype
+  std::vector<std::complex<double>> parts(static_cast<size_t>((length + kLong - 1) / kLong));  // of any dtype
   auto* part = reinterpret_cast<std::byte*>(parts.data());
   for (int64_t first = 0; first < length; first += kLong, part += element) {
     const int64_t count = std::min(kLong, length - first);
@@ -81,7 +82,7 @@ class Reducer {
 
   /// Fold row after row into the result, all columns at once.
   void add_up(const std::byte* x, std::byte* out, const Groups& groups, int64_t row, Scratch& scratch) const {
-    static constexpr double zero = 0;  // of every dtype: all its bits are
+    static constexpr std::complex<double> zero = 0;  // of every dtype: all its bits are
     const int64_t element = row / groups.inner;
     const Flat step = step_;
     for (int64_t k = 0; k < groups.outer; ++k, x += groups.reduced * row, out += row) {

@@ -1,6 +1,7 @@
 // Scans along one axis: cumsum, prod_others, sort and argsort, argmax and argmin.
 #include <algorithm>
 
+#include "isa/complex.h"
 #include "kernel/families.h"
 #include "kernel/sizes.h"
 
@@ -180,9 +181,10 @@ class AlongAxis final : public Kernel {
   bool flag_ = false;
 };
 
-template <Kind kKind, Scanning kI32, Scanning kI64, Scanning kF32, Scanning kF64>
+template <Kind kKind, Scanning kI32, Scanning kI64, Scanning kF32, Scanning kF64, Scanning kC64 = nullptr,
+          Scanning kC128 = nullptr>
 std::unique_ptr<Kernel> make_scan(const Binding& binding) {
-  constexpr Scanning all[kDTypes] = {nullptr, kI32, kI64, kF32, kF64};
+  constexpr Scanning all[kDTypes] = {nullptr, kI32, kI64, kF32, kF64, kC64, kC128};
   const Scanning scan = all[static_cast<int>(binding.inputs[0].dtype)];
   return scan == nullptr ? nullptr : std::make_unique<AlongAxis>(binding, scan, kKind);
 }
@@ -191,9 +193,12 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
   make_scan<Kind::kind, f<int32_t __VA_OPT__(, ) __VA_ARGS__>, f<int64_t __VA_OPT__(, ) __VA_ARGS__>, \
             f<float __VA_OPT__(, ) __VA_ARGS__>, f<double __VA_OPT__(, ) __VA_ARGS__>>
 
+#define UNDERTOW_SCAN_ALL(f) \
+  make_scan<Kind::Plain, f<int32_t>, f<int64_t>, f<float>, f<double>, f<Complex<float>>, f<Complex<double>>>
+
 constexpr KernelRow kRows[] = {
-    {"cumsum", forms::scan, UNDERTOW_SCAN(Plain, cumsum)},
-    {"prod_others", forms::scan, UNDERTOW_SCAN(Plain, prod_others)},
+    {"cumsum", forms::scan, UNDERTOW_SCAN_ALL(cumsum)},
+    {"prod_others", forms::scan, UNDERTOW_SCAN_ALL(prod_others)},
     {"sort", forms::sort, UNDERTOW_SCAN(Sorted, sort)},
     {"argsort", forms::argsort, UNDERTOW_SCAN(Sorted, argsort)},
     {"argmax", forms::position, UNDERTOW_SCAN(Position, position, true)},

@@ -1,6 +1,7 @@
 // Scatter-add: the gradients of slices and look-ups. An index that occurs twice gets both updates, in order.
 #include <cstring>
 
+#include "isa/complex.h"
 #include "kernel/families.h"
 #include "kernel/sizes.h"
 #include "kernel/strided.h"
@@ -74,7 +75,8 @@ class Adding final : public SameShape {
 
 template <bool kRows>
 constexpr auto make_adding =
-    make_by_dtype<Adding<int32_t, kRows>, Adding<int64_t, kRows>, Adding<float, kRows>, Adding<double, kRows>>;
+    make_by_dtype<Adding<int32_t, kRows>, Adding<int64_t, kRows>, Adding<float, kRows>, Adding<double, kRows>,
+                  Adding<Complex<float>, kRows>, Adding<Complex<double>, kRows>>;
 
 class Unslice final : public OpenShape {
  public:

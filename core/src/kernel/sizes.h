@@ -9,10 +9,14 @@
 
 namespace undertow {
 
-/// Call `work` with an unsigned integer of this size, to move values of any dtype: work(uint32_t{}).
+struct TwoWords {  // a c128
+  uint64_t words[2];
+};
+
+/// Call `work` with something of this size, to move values of any dtype: work(uint32_t{}).
 template <class Work>
 auto by_size(int64_t size, Work&& work) {
-  return size == 1 ? work(uint8_t{}) : size == 4 ? work(uint32_t{}) : work(uint64_t{});
+  return size == 1 ? work(uint8_t{}) : size == 4 ? work(uint32_t{}) : size == 8 ? work(uint64_t{}) : work(TwoWords{});
 }
 
 /// The n-th integer, i32 or i64, of one lane.

@@ -84,7 +84,9 @@ class Compiler {
     if (!fits) not_a_plan("a group is marked narrow, but holds something that narrow code cannot run");
   }
   void need_numbers(int32_t region, std::span<const Operand> operands) const {
-    for (Operand x : operands) need(x == kNoSlot || (!slot(region, x).is_dynamic && slot(region, x).rank() == 0));
+    for (Operand x : operands)
+      need(x == kNoSlot ||
+           (!slot(region, x).is_dynamic && slot(region, x).rank() == 0 && !is_complex(slot(region, x).dtype)));
   }
 
   void emit(const NarrowInstr& instr, Cell third = 0) {

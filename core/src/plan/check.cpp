@@ -49,7 +49,7 @@ class Checker {
           (is_mapped ? lane.shape[axis] : stack.shape[axis + 1]) != kUnknown)
         not_a_plan("a lane of a map does not have the type of a row of its array");
   }
-  static bool is_float(const Slot& slot) { return slot.dtype == DType::F32 || slot.dtype == DType::F64; }
+  static bool is_float(const Slot& slot) { return is_inexact(slot.dtype); }
   static void below(int32_t number, int32_t count, const char* what) {
     if (number < 0 || number >= count) not_a_plan(what);
   }

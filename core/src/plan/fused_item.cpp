@@ -9,6 +9,8 @@
 namespace undertow {
 namespace {
 
+constexpr const char* kComplex = "a pass works on complex numbers, which no register holds";
+
 /// Checks and builds one fused pass.
 class FusedBuilder {
  public:
@@ -52,6 +54,7 @@ class FusedBuilder {
         int64_t{input.offset} + input.count > from.count)
       not_a_plan("a pass reads past the end of a value, or one of unknown shape");
     to_.inputs.push_back({input.from, input.offset * size_of(from.dtype)});
+    if (is_complex(from.dtype)) not_a_plan(kComplex);
     types_.push_back({from.dtype, input.count > 1});
     depends_.push_back(uint64_t{1} << (types_.size() - 1));
     bytes_ += input.count * size_of(from.dtype);
@@ -86,6 +89,7 @@ class FusedBuilder {
       }
     }
     const DType dtype = from.kind == InstructionKind::Each ? made.op->output : operand(from, 0).dtype;
+    if (is_complex(dtype)) not_a_plan(kComplex);
     if (from.kind != InstructionKind::Each) {
       const auto is_number = [&](size_t k) {
         const Fused::Type& type = operand(from, k);

@@ -58,8 +58,10 @@ int64_t array_bytes(DType dtype, const int64_t* shape, int rank) {
 }
 
 bool is_finite(const View& view) {
-  if (view.dtype == DType::F32) return are_finite<float>(view.data, view.count());
-  return view.dtype != DType::F64 || are_finite<double>(view.data, view.count());
+  const DType part = part_of(view.dtype);
+  const int64_t count = view.bytes() / size_of(part);
+  if (part == DType::F32) return are_finite<float>(view.data, count);
+  return part != DType::F64 || are_finite<double>(view.data, count);
 }
 
 }  // namespace undertow

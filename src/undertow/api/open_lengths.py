@@ -87,7 +87,7 @@ def _computed(library: Library) -> Iterable[tuple[bool, tuple[str, ...]]]:
     for graph in library.functions.values():
         lengths = _of_lengths(graph)
         for number, node in enumerate(graph.nodes):
-            is_float = any(type_.dtype.kind == "float" for type_ in node.types)
+            is_float = any(type_.dtype.is_inexact for type_ in node.types)
             if is_primitive(node.op) and node.op not in _MOVES and (is_float or node.op == "cast"):
                 inputs = [graph.type_of(x).dtype.name for x in node.inputs] if node.op == "cast" else []
                 yield number in lengths, (node.op, *inputs, *(type_.dtype.name for type_ in node.types))

@@ -26,7 +26,7 @@ from undertow.plan.kernels import Traits
 from undertow.plan.plan import Kernel
 from undertow.types import CTL, DTYPES, Type, dtype_of
 
-DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64"))}
+DTYPE_NUMBERS = {name: number for number, name in enumerate(("bool", "i32", "i64", "f32", "f64", "c64", "c128"))}
 NO_LIMIT = 2**62
 _UNKNOWN = -1  # a length known only at run time
 _DEFAULTS = Options()

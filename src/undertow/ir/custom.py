@@ -56,7 +56,7 @@ def unruled(graph: FunctionGraph) -> dict[int, Port]:
             ruled |= set(custom_parts(node).arguments)
         elif node.op == "direction":
             ruled |= set(node.inputs)
-    floats = (index for index, param in enumerate(graph.params) if graph.nodes[param].types[0].dtype.kind == "float")
+    floats = (index for index, param in enumerate(graph.params) if graph.nodes[param].types[0].dtype.is_inexact)
     return {index: Port(graph.params[index]) for index in floats if Port(graph.params[index]) not in ruled}
 
 

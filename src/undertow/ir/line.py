@@ -11,7 +11,7 @@ import numpy as np
 
 from undertow.errors import GraphError
 from undertow.ir.graph import Attr, Const
-from undertow.ir.literal import DEEPEST, INLINE, RESERVED, WORD, read_const, read_scalar
+from undertow.ir.literal import DEEPEST, INLINE, PART, RESERVED, WORD, read_const, read_scalar
 from undertow.types import DTYPES, Type
 
 _TOKEN = re.compile(
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     |(?P<string>"(?:[^"\\]|\\.)*")
     |(?P<index>\#[0-9]+)
     |(?P<digest>\$[0-9a-f]{{16}})
-    |(?P<number>-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|-inf|nan\([0-9a-f]+\))
+    |(?P<number>{PART}\+{PART}j|-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|-inf|nan\([0-9a-f]+\))
     |(?P<word>{WORD})
     |(?P<mark>->|[:=,;^()\[\]@?])""",
     re.VERBOSE,

@@ -21,6 +21,7 @@ from undertow.ir.graph import Array, Attr, Const, Library, StaticGraph
 from undertow.types import DType, Type, type_of
 
 INLINE = 32  # arrays of more elements are printed as a reference
+PART = r"(?:-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|-?inf|nan(?:\([0-9a-f]+\))?)"  # of a complex number
 DEEPEST = 100  # lists in attributes: hashing nested tuples recurses in C, so a text must not choose the depth
 
 # Operators as a person reads them between their operands: in Python's signs. Graph text has their names.
@@ -48,7 +49,7 @@ def dump_constants(graph: Library | StaticGraph) -> dict[str, Array]:
 
 
 def show_const(const: Const) -> str:
-    """A constant written as an operand: `1:i64`, `true`, `[1, 2]:i64[2]`, `f32[1000,300]$a1b2c3d4e5f6a7b8`."""
+    """A constant written as an operand: `1:i64`, `true`, `0.0+1.0j:c128`, `f32[999,9]$a1b2c3d4e5f6a7b8`."""
     value, type_ = const.value, const.type
     if value.size > INLINE:
         return f"{type_}${digest(value)}"
@@ -67,6 +68,8 @@ def _show_element(value: np.generic) -> str:
         return "true" if value else "false"
     if isinstance(value, np.integer):
         return str(int(value))
+    if isinstance(value, np.complexfloating):
+        return f"{_show_element(value.real)}+{_show_element(value.imag)}j"
     to_numpy, bits = value.dtype.type, value.tobytes()
     if np.isnan(value):
         return "nan" if bits == to_numpy(np.nan).tobytes() else f"nan({bits[::-1].hex()})"
@@ -84,6 +87,11 @@ def _element(text: str, dtype: DType) -> np.generic | None:
         if dtype.kind == "int":
             bound = 1 << (8 * dtype.size - 1)
             return to_numpy(int(text)) if -bound <= int(text) < bound else None
+        if dtype.kind == "complex":
+            parts = re.fullmatch(f"({PART})\\+({PART})j", text)
+            found = [_element(part, dtype.real) for part in parts.groups()] if parts else [None]
+            bits = b"".join(part.tobytes() for part in found if part is not None)  # which keep every NaN
+            return None if None in found else np.frombuffer(bits, dtype.numpy)[0]
         if text.startswith("nan("):
             bits = np.frombuffer(bytes.fromhex(text[4:-1])[::-1], dtype.numpy)
             return bits[0] if len(bits) == 1 and np.isnan(bits[0]) else None

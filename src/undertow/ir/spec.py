@@ -341,7 +341,7 @@ def _is_gradient(f: FunctionIndex, n: Node) -> bool:
         and wanted is not None
         and len(given) == len(cotangents)
         and all(results[k].accepts(type_) for k, type_ in zip(given, cotangents, strict=True))
-        and all(type_.dtype.kind == "float" for type_ in (*cotangents, *(params[k] for k in wanted)))
+        and all(type_.dtype.is_inexact for type_ in (*cotangents, *(params[k] for k in wanted)))
         and _gives_cotangents(n, wanted, params)
     )
 
@@ -400,7 +400,7 @@ def _names_floats(f: FunctionIndex, n: Node) -> bool:
         indices = _indices(n, key, len(ports))
         if indices is None or list(indices) != sorted(indices):
             return False
-        if any(callee.type_of(ports[k]).dtype.kind != "float" for k in indices):
+        if not all(callee.type_of(ports[k]).dtype.is_inexact for k in indices):
             return False
     return True
 

@@ -10,6 +10,7 @@ from undertow.ops import (
     linalg,
     logic,
     nn,
+    parts,
     put,
     random,
     reduce,
@@ -18,7 +19,7 @@ from undertow.ops import (
 )
 from undertow.ops.op import register
 
-FAMILIES = (arith, logic, nn, reduce, linalg, factor, array, index, scatter, put, create, random, debug, state)
+FAMILIES = (arith, parts, logic, nn, reduce, linalg, factor, array, index, scatter, put, create, random, debug, state)
 
 for _family in FAMILIES:
     for _row in _family.ROWS:

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import Fault
+from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
 from undertow.ops.attributes import DTYPE
 from undertow.ops.faults import by_negative, by_negative_slack, by_zero
-from undertow.ops.gradient import Slope, single
+from undertow.ops.gradient import Applied, Slope, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, binary, check_kind, scalar, unary, with_zeros
+from undertow.ops.rules import ELEMENTS, FLOATS, NUMBERS, REALS, binary, check_kind, scalar, unary, with_zeros
 from undertow.ops.term import Term, apply, cast, equal, where
-from undertow.types import DTYPES, DType, Type, i64
+from undertow.types import DTYPES, INEXACT, DType, Type, i64
 
 
 def _has_zero(y: Any) -> bool:
@@ -108,7 +108,10 @@ def _erf(x: Any) -> Any:
 
 def _cast_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     check_kind("cast", types[0], ELEMENTS)
-    return (types[0].with_dtype(DTYPES[attrs.text("dtype")]),)
+    dtype = DTYPES[attrs.text("dtype")]
+    if types[0].dtype.kind == "complex" and dtype.kind in REALS:
+        raise TypeMismatch(f"{types[0]} cannot be converted to {dtype}", hint="take x.real, x.imag or abs(x)")
+    return (types[0].with_dtype(dtype),)
 
 
 def _cast(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
@@ -125,8 +128,12 @@ def _whole(x: Any, to: np.dtype[Any]) -> Any:
     return scalar(np.where(above, limits.max, np.where(below, limits.min, whole)).astype(to))
 
 
-def _cast_float(x: Term, dtype: DType) -> Term | None:
-    return cast(x, dtype) if dtype.kind == "float" else None
+def _cast_slope(x: Term, dtype: DType) -> Term | None:
+    """A cotangent or tangent of a conversion; a float that was made complex has that of the real part."""
+    if not dtype.is_inexact:
+        return None
+    is_part = x.type.dtype.kind == "complex" and dtype.kind == "float"
+    return cast(apply("real", x) if is_part else x, dtype)
 
 
 # -- slopes: v times the partial derivative; x, y are the operands and z is the result ---------------------------
@@ -144,6 +151,9 @@ def _base_slope(v: Term, x: Term, y: Term, z: Term) -> Term:
 
 
 def _exponent_slope(v: Term, x: Term, y: Term, z: Term) -> Term:
+    if x.type.dtype.kind == "complex":
+        is_zero = equal(x, 0)
+        return v * where(is_zero, 0, apply("log", where(is_zero, 1, x)) * z)
     known = x.constant
     if known is not None and (np.asarray(known, np.float64) > 0).all():
         return v * (apply("log", x) * z)
@@ -164,8 +174,35 @@ def _erf_slope(v: Term, x: Term, z: Term) -> Term:
     return v * (apply("exp", -(x * x)) * (2 / math.sqrt(math.pi)))
 
 
+def _abs_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    check_kind("abs", types[0], NUMBERS)
+    return (types[0].with_dtype(types[0].dtype.real),)
+
+
+def _direction(at: Applied) -> Term:
+    """Complex numbers divided by their absolute values, conjugated; 0 where they are 0."""
+    x, size = at.x[0], at.y[0]
+    return apply("conj", x) / cast(where(equal(size, 0), 1, size), x.type.dtype)
+
+
+def _abs_grad(at: Applied, g: Term) -> Term:
+    x = at.x[0]
+    if x.type.dtype.kind == "complex":
+        return cast(g, x.type.dtype) * _direction(at)
+    return g * apply("sign", x)
+
+
+def _abs_tangent(at: Applied, t: Term) -> Term:
+    x = at.x[0]
+    return apply("real", t * _direction(at)) if x.type.dtype.kind == "complex" else t * apply("sign", x)
+
+
 def _float(name: str, doc: str, slope: Slope | None, function: Any = None, also: str = "", **more: Any) -> Op:
     return unary(name, function or getattr(np, name), FLOATS, doc, (slope,), also=also, **more)
+
+
+def _inexact(name: str, doc: str, slope: Slope, function: Any = None, also: str = "", **more: Any) -> Op:
+    return unary(name, function or getattr(np, name), INEXACT, doc, (slope,), also=also, **more)
 
 
 _FLAT = (None,)  # piecewise constant: the derivative is zero wherever there is one
@@ -184,16 +221,16 @@ ROWS: tuple[Op, ...] = (
         also="__mul__ tf.multiply tf.mul",
     ),
     binary(
-        "divide", operator.truediv, FLOATS, "`x / y`", (lambda v, x, y, z: v / y, lambda v, x, y, z: -(v * z / y)),
+        "divide", operator.truediv, INEXACT, "`x / y`", (lambda v, x, y, z: v / y, lambda v, x, y, z: -(v * z / y)),
         also="__truediv__ tf.divide tf.truediv", example="divide([1, 2], 2)\narray([0.5, 1. ])",
     ),
     binary(
-        "floor_divide", _floor_divide, NUMBERS, "`x // y`, rounded down; an integer y must not be 0", (None, None),
+        "floor_divide", _floor_divide, REALS, "`x // y`, rounded down; an integer y must not be 0", (None, None),
         faults=by_zero, also="__floordiv__ tf.floordiv tf.floor_div",
         example="floor_divide(-7, [2, -2])\narray([-4,  3])",
     ),
     binary(
-        "remainder", _remainder, NUMBERS, "`x % y`, with the sign of y; an integer y must not be 0",
+        "remainder", _remainder, REALS, "`x % y`, with the sign of y; an integer y must not be 0",
         (lambda v, x, y, z: v, lambda v, x, y, z: -(v * apply("floor_divide", x, y))),
         faults=by_zero, also="__mod__ tf.mod tf.floormod", example="remainder(-7, [2, -2])\narray([ 1, -1])",
     ),
@@ -203,7 +240,7 @@ ROWS: tuple[Op, ...] = (
         (_base_slope, _exponent_slope), faults=by_negative, takes=None, also="ut.pow __pow__ math.pow tf.pow",
     ),
     binary(
-        "within", _within, NUMBERS,
+        "within", _within, REALS,
         'x; a fault where y is negative: the check that overflow="error" adds, and that of parameters of distributions',
         (lambda v, x, y, z: v, None), faults=by_negative_slack, takes=None,
     ),
@@ -213,25 +250,26 @@ ROWS: tuple[Op, ...] = (
         operands="y x", also="math.atan2",
     ),
     binary(
-        "minimum", _minimum, NUMBERS,
+        "minimum", _minimum, REALS,
         "the smaller of x and y; nan if either is; -0.0 is below 0.0; equal ones share the gradient",
         (lambda v, x, y, z: _preferred(v, x, y, "less"), lambda v, x, y, z: _preferred(v, y, x, "less")),
         also="tf.minimum",
     ),
     binary(
-        "maximum", _maximum, NUMBERS,
+        "maximum", _maximum, REALS,
         "the larger of x and y; nan if either is; 0.0 is above -0.0; equal ones share the gradient",
         (lambda v, x, y, z: _preferred(v, x, y, "greater"), lambda v, x, y, z: _preferred(v, y, x, "greater")),
         also="tf.maximum", example="maximum([1.0, 5.0], 3)\narray([3., 5.])",
     ),
     unary("negative", operator.neg, NUMBERS, "-x", (lambda v, x, z: -v,), also="__neg__ tf.negative tf.neg"),
-    unary(
-        "abs", operator.abs, NUMBERS, "the absolute value; flat at 0", (lambda v, x, z: v * apply("sign", x),),
-        also="__abs__ math.fabs tf.abs",
+    Op(
+        "abs", 1, _abs_rule, lambda values, attrs: (abs(values[0]),),
+        "the absolute value, a float of a complex number; flat at 0", single(_abs_grad, _abs_tangent),
+        also="__abs__ math.fabs tf.abs", takes="numbers",
     ),
-    unary("sign", np.sign, NUMBERS, "-1, 0 or 1; nan of nan", _FLAT, also="tf.sign"),
+    unary("sign", np.sign, REALS, "-1, 0 or 1; nan of nan", _FLAT, also="tf.sign"),
     unary("square", lambda x: x * x, NUMBERS, "`x * x`", (lambda v, x, z: v * (x * 2),), also="tf.square"),
-    _float("reciprocal", "1 / x", lambda v, x, z: -(v * z * z), also="tf.reciprocal"),
+    _inexact("reciprocal", "1 / x", lambda v, x, z: -(v * z * z), also="tf.reciprocal"),
     _float("floor", "the largest whole number not above x", None, also="__floor__ tf.floor", takes="whole"),
     _float("ceil", "the smallest whole number not below x", None, also="__ceil__ tf.ceil", takes="whole"),
     _float("trunc", "the whole part, without the fraction", None, also="__trunc__", takes="whole"),
@@ -247,38 +285,38 @@ ROWS: tuple[Op, ...] = (
         "to_integer", _to_integer, FLOATS, "x as i64; nan and what does not fit is a fault; operands: x, x",
         (None, None), i64, faults=True, takes=None,
     ),
-    _float(
+    _inexact(
         "sqrt", "the square root", lambda v, x, z: v * (0.5 / z),
         also="math.sqrt tf.sqrt", example="sqrt([4, 9])\narray([2., 3.])",
     ),
-    _float("exp", "`e ** x`", lambda v, x, z: v * z, also="math.exp tf.exp", is_costly=True),
-    _float("exp2", "`2 ** x`", lambda v, x, z: v * (z * math.log(2))),
-    _float("expm1", "exp(x) - 1, exact near 0", lambda v, x, z: v * (z + 1), also="math.expm1 tf.expm1"),
-    _float("log", "the natural logarithm", lambda v, x, z: v / x, also="math.log tf.log", is_costly=True),
-    _float("log2", "the logarithm to base 2", lambda v, x, z: v / (x * math.log(2)), also="math.log2"),
-    _float("log10", "the logarithm to base 10", lambda v, x, z: v / (x * math.log(10)), also="math.log10"),
-    _float("log1p", "log(1 + x), exact near 0", lambda v, x, z: v / (x + 1), also="math.log1p tf.log1p"),
-    _float("sin", "the sine", lambda v, x, z: v * apply("cos", x), also="math.sin tf.sin"),
-    _float("cos", "the cosine", lambda v, x, z: -(v * apply("sin", x)), also="math.cos tf.cos"),
-    _float("tan", "the tangent", lambda v, x, z: v * (z * z + 1), also="math.tan tf.tan"),
-    _float("asin", "the inverse sine", lambda v, x, z: v / _sqrt(1 - x * x), np.arcsin, "math.asin tf.asin"),
-    _float("acos", "the inverse cosine", lambda v, x, z: -(v / _sqrt(1 - x * x)), np.arccos, "math.acos tf.acos"),
-    _float("atan", "the inverse tangent", lambda v, x, z: v / (x * x + 1), np.arctan, "math.atan tf.atan"),
-    _float("sinh", "the hyperbolic sine", lambda v, x, z: v * apply("cosh", x), also="math.sinh tf.sinh"),
-    _float("cosh", "the hyperbolic cosine", lambda v, x, z: v * apply("sinh", x), also="math.cosh tf.cosh"),
-    _float(
+    _inexact("exp", "`e ** x`", lambda v, x, z: v * z, also="math.exp tf.exp", is_costly=True),
+    _inexact("exp2", "`2 ** x`", lambda v, x, z: v * (z * math.log(2))),
+    _inexact("expm1", "exp(x) - 1, exact near 0", lambda v, x, z: v * (z + 1), also="math.expm1 tf.expm1"),
+    _inexact("log", "the natural logarithm", lambda v, x, z: v / x, also="math.log tf.log", is_costly=True),
+    _inexact("log2", "the logarithm to base 2", lambda v, x, z: v / (x * math.log(2)), also="math.log2"),
+    _inexact("log10", "the logarithm to base 10", lambda v, x, z: v / (x * math.log(10)), also="math.log10"),
+    _inexact("log1p", "log(1 + x), exact near 0", lambda v, x, z: v / (x + 1), also="math.log1p tf.log1p"),
+    _inexact("sin", "the sine", lambda v, x, z: v * apply("cos", x), also="math.sin tf.sin"),
+    _inexact("cos", "the cosine", lambda v, x, z: -(v * apply("sin", x)), also="math.cos tf.cos"),
+    _inexact("tan", "the tangent", lambda v, x, z: v * (z * z + 1), also="math.tan tf.tan"),
+    _inexact("asin", "the inverse sine", lambda v, x, z: v / _sqrt(1 - x * x), np.arcsin, "math.asin tf.asin"),
+    _inexact("acos", "the inverse cosine", lambda v, x, z: -(v / _sqrt(1 - x * x)), np.arccos, "math.acos tf.acos"),
+    _inexact("atan", "the inverse tangent", lambda v, x, z: v / (x * x + 1), np.arctan, "math.atan tf.atan"),
+    _inexact("sinh", "the hyperbolic sine", lambda v, x, z: v * apply("cosh", x), also="math.sinh tf.sinh"),
+    _inexact("cosh", "the hyperbolic cosine", lambda v, x, z: v * apply("sinh", x), also="math.cosh tf.cosh"),
+    _inexact(
         "tanh", "the hyperbolic tangent", lambda v, x, z: v * (1 - z * z),
         also="math.tanh tf.tanh tf.nn.tanh", is_costly=True,
     ),
-    _float("asinh", "the inverse hyperbolic sine", lambda v, x, z: v / _sqrt(x * x + 1), np.arcsinh),
-    _float("acosh", "the inverse hyperbolic cosine", lambda v, x, z: v / _sqrt((x - 1) * (x + 1)), np.arccosh),
-    _float("atanh", "the inverse hyperbolic tangent", lambda v, x, z: v / (1 - x * x), np.arctanh),
+    _inexact("asinh", "the inverse hyperbolic sine", lambda v, x, z: v / _sqrt(x * x + 1), np.arcsinh),
+    _inexact("acosh", "the inverse hyperbolic cosine", lambda v, x, z: v / _sqrt((x - 1) * (x + 1)), np.arccosh),
+    _inexact("atanh", "the inverse hyperbolic tangent", lambda v, x, z: v / (1 - x * x), np.arctanh),
     _float("erf", "the error function", _erf_slope, _erf, "math.erf tf.erf"),
     Op(
         "cast", 1, _cast_rule, _cast,
         "x as `dtype`; floats lose their fraction, those that do not fit saturate, nan becomes 0; integers wrap",
         single(
-            lambda at, g: _cast_float(g, at.x[0].type.dtype), lambda at, t: _cast_float(t, at.y[0].type.dtype),
+            lambda at, g: _cast_slope(g, at.x[0].type.dtype), lambda at, t: _cast_slope(t, at.y[0].type.dtype),
         ), attrs=DTYPE,
     ),
 )  # fmt: skip

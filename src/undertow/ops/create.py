@@ -13,7 +13,7 @@ from undertow.ops.attributes import MOST_ELEMENTS, SHAPE
 from undertow.ops.faults import unless_sized
 from undertow.ops.gradient import Applied, Cotangents, Derivative, Tangents, linear_tangent, the
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import ELEMENTS, NUMBERS, check_dtypes, check_kind, new_shape, sized
+from undertow.ops.rules import ELEMENTS, REALS, check_dtypes, check_kind, new_shape, sized
 from undertow.ops.term import Term, broadcast_like, cast, positions, size, total
 from undertow.types import Type
 
@@ -35,7 +35,7 @@ def _fill(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
 
 
 def _arange_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    dtype = check_dtypes("arange", types, NUMBERS)
+    dtype = check_dtypes("arange", types, REALS)
     if any(t.shape for t in types):
         raise TypeMismatch(
             f"arange takes scalars, not {', '.join(map(str, types))}", hint="start, stop and step must be scalars"

@@ -47,12 +47,12 @@ def unless_sized(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> b
 
 def by_zero(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:
     """An integer as the second operand must not be 0."""
-    return types[1].dtype.kind != "float" and (known[1] is None or not np.all(known[1]))
+    return not types[1].dtype.is_inexact and (known[1] is None or not np.all(known[1]))
 
 
 def by_negative(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:
     """An integer as the second operand must not be negative."""
-    return types[1].dtype.kind != "float" and (known[1] is None or bool(np.any(np.asarray(known[1]) < 0)))
+    return not types[1].dtype.is_inexact and (known[1] is None or bool(np.any(np.asarray(known[1]) < 0)))
 
 
 def by_negative_slack(types: Sequence[Type], attrs: Attrs, known: Sequence[Any]) -> bool:

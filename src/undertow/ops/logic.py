@@ -18,8 +18,8 @@ from undertow.ops.rules import (
     BITS,
     BOOLS,
     ELEMENTS,
-    FLOATS,
     INTEGERS,
+    ORDERED,
     Kinds,
     binary,
     broadcast_shapes,
@@ -30,7 +30,7 @@ from undertow.ops.rules import (
     unary,
 )
 from undertow.ops.term import where
-from undertow.types import Type, bool_
+from undertow.types import INEXACT, Type, bool_
 
 
 def _shift(how: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
@@ -57,8 +57,8 @@ def _truth(name: str, function: Any, kinds: Kinds, doc: str, **more: Any) -> Op:
     return unary(name, function, kinds, doc, NO_GRADIENT, bool_, **more)
 
 
-def _compare(name: str, function: Any, doc: str, also: str, **more: Any) -> Op:
-    return binary(name, function, ELEMENTS, doc, NO_GRADIENT, bool_, also=also, **more)
+def _compare(name: str, function: Any, doc: str, also: str, kinds: Kinds = ORDERED, **more: Any) -> Op:
+    return binary(name, function, kinds, doc, NO_GRADIENT, bool_, also=also, **more)
 
 
 def _bits(name: str, function: Any, kinds: Kinds, doc: str, **more: Any) -> Op:
@@ -69,15 +69,15 @@ def _bits(name: str, function: Any, kinds: Kinds, doc: str, **more: Any) -> Op:
 _CHOICE = pointwise((None, lambda v, c, x, y, z: where(c, v, 0), lambda v, c, x, y, z: where(c, 0, v)))
 
 ROWS: tuple[Op, ...] = (
-    _compare("equal", operator.eq, "`x == y`", "__eq__ tf.equal"),
-    _compare("not_equal", operator.ne, "`x != y`", "__ne__ tf.not_equal"),
+    _compare("equal", operator.eq, "`x == y`", "__eq__ tf.equal", ELEMENTS),
+    _compare("not_equal", operator.ne, "`x != y`", "__ne__ tf.not_equal", ELEMENTS),
     _compare("less", operator.lt, "`x < y`", "__lt__ tf.less", example="less([1, 3], 2)\narray([ True, False])"),
     _compare("less_equal", operator.le, "`x <= y`", "__le__ tf.less_equal"),
     _compare("greater", operator.gt, "`x > y`", "__gt__ tf.greater"),
     _compare("greater_equal", operator.ge, "`x >= y`", "__ge__ tf.greater_equal"),
-    _truth("isnan", np.isnan, FLOATS, "is it not a number?", also="math.isnan tf.is_nan"),
-    _truth("isinf", np.isinf, FLOATS, "is it infinite?", also="math.isinf tf.is_inf"),
-    _truth("isfinite", np.isfinite, FLOATS, "is it neither nan nor infinite?", also="math.isfinite tf.is_finite"),
+    _truth("isnan", np.isnan, INEXACT, "is it not a number?", also="math.isnan tf.is_nan"),
+    _truth("isinf", np.isinf, INEXACT, "is it infinite?", also="math.isinf tf.is_inf"),
+    _truth("isfinite", np.isfinite, INEXACT, "is it neither nan nor infinite?", also="math.isfinite tf.is_finite"),
     _bits("logical_and", operator.and_, BOOLS, "are both true?", also="tf.logical_and"),
     _bits("logical_or", operator.or_, BOOLS, "is either true?", also="tf.logical_or"),
     _bits("logical_xor", operator.xor, BOOLS, "is exactly one of them true?", also="tf.logical_xor"),

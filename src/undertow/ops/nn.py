@@ -11,7 +11,7 @@ from undertow.ir.graph import Attrs
 from undertow.ops.attributes import AXES
 from undertow.ops.gradient import Applied, Derivative, single
 from undertow.ops.op import Op, Value
-from undertow.ops.rules import FLOATS, NUMBERS, check_axes, check_kind, scalar, unary
+from undertow.ops.rules import FLOATS, REALS, check_axes, check_kind, scalar, unary
 from undertow.ops.term import Term, apply, total, where
 from undertow.types import Type
 
@@ -69,7 +69,7 @@ ROWS: tuple[Op, ...] = (
         (lambda v, x, z: v * apply("sigmoid", x),),
     ),
     unary(
-        "relu", lambda x: np.maximum(x, x.dtype.type(0)), NUMBERS,
+        "relu", lambda x: np.maximum(x, x.dtype.type(0)), REALS,
         "x where it is positive, else 0; nan of nan; flat at 0", (lambda v, x, z: where(z > 0, v, 0),),
         example="relu([-1.0, 2.0])\narray([0., 2.])",
     ),

@@ -22,6 +22,7 @@ from undertow.ops.rules import (
     BOOLS,
     FLOATS,
     NUMBERS,
+    REALS,
     TAKES,
     Kinds,
     check_axes,
@@ -83,11 +84,13 @@ def _reduction(
     return Op(name, 1, rule, kernel, doc, derivative, faults, attrs=named, **{"takes": TAKES[kinds], **more})
 
 
-def _scan(name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: Derivative, **more: Any) -> Op:
+def _scan(
+    name: str, kernel: Callable[[Any, Attrs], Any], doc: str, derivative: Derivative, kinds: Kinds = REALS, **more: Any
+) -> Op:
     """A result for each element; without a derivative, its position."""
 
     def rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        check_kind(name, types[0], NUMBERS)
+        check_kind(name, types[0], kinds)
         check_axis(name, attrs.integer("axis"), types[0])
         return (types[0].with_dtype(i64) if derivative is NONE else types[0],)
 
@@ -235,14 +238,14 @@ ROWS: tuple[Op, ...] = (
         _by_factors(_products_of_others), takes=None, also=".prod tf.reduce_prod",
     ),
     _reduction(
-        "max", _extreme(np.max, lambda x: ~np.signbit(x), 0.0), NUMBERS,
+        "max", _extreme(np.max, lambda x: ~np.signbit(x), 0.0), REALS,
         "the largest along `axes`; a fault if empty; nan if any is; 0.0 is above -0.0; equal ones share the gradient",
         _EXTREME,
         empty=False, is_costly=True, also=".max tf.reduce_max",
         example="max([[1, 5], [3, 4]], axis=1)\narray([5, 4])",
     ),
     _reduction(
-        "min", _extreme(np.min, np.signbit, -0.0), NUMBERS,
+        "min", _extreme(np.min, np.signbit, -0.0), REALS,
         "the smallest along `axes`; a fault if empty; nan if any is; -0.0 is below 0.0; equal ones share the gradient",
         _EXTREME,
         empty=False, is_costly=True, also=".min tf.reduce_min",
@@ -254,16 +257,16 @@ ROWS: tuple[Op, ...] = (
         also="tf.reduce_logsumexp",
     ),
     _reduction(
-        "argmax", np.argmax, NUMBERS, "the index of the (first) largest along `axis`, an i64", NONE, is_position=True,
+        "argmax", np.argmax, REALS, "the index of the (first) largest along `axis`, an i64", NONE, is_position=True,
         empty=False, also=".argmax", example="argmax([[1, 5], [3, 4]], axis=1)\narray([1, 1])",
     ),
     _reduction(
-        "argmin", np.argmin, NUMBERS, "the index of the (first) smallest along `axis`, an i64", NONE, is_position=True,
+        "argmin", np.argmin, REALS, "the index of the (first) smallest along `axis`, an i64", NONE, is_position=True,
         empty=False, also=".argmin",
     ),
     _scan(
         "cumsum", lambda x, a: np.cumsum(x, a.integer("axis"), x.dtype), "the running sum along `axis`",
-        linear(_cumsum_transposed), attrs=AXIS,
+        linear(_cumsum_transposed), NUMBERS, attrs=AXIS,
     ),
     _scan(
         "sort", _sort, "x sorted along `axis`, largest first if `descending`; nan counts as largest",
@@ -275,6 +278,6 @@ ROWS: tuple[Op, ...] = (
     ),
     _scan(
         "prod_others", _prod_others, "for each element, the product of all others along `axis`: the derivative of prod",
-        single(_prod_others_row, _prod_others_row), attrs=AXIS,
+        single(_prod_others_row, _prod_others_row), NUMBERS, attrs=AXIS,
     ),
 )  # fmt: skip

@@ -18,27 +18,32 @@ from undertow.ir.graph import Attrs
 from undertow.ops.attributes import MOST_ELEMENTS
 from undertow.ops.gradient import Slopes, pointwise
 from undertow.ops.op import Coercion, Kernel, Op, Value
-from undertow.types import Dim, DType, Shape, Type, broadcast, show_shape
+from undertow.types import INEXACT, Dim, DType, Shape, Type, broadcast, show_shape
 
 Kinds = tuple[str, ...]
 
 BOOLS: Kinds = ("bool",)
 INTEGERS: Kinds = ("int",)
 FLOATS: Kinds = ("float",)
+COMPLEX: Kinds = ("complex",)
 BITS: Kinds = ("bool", "int")
-NUMBERS: Kinds = ("int", "float")
-ELEMENTS: Kinds = ("bool", "int", "float")
+NUMBERS: Kinds = ("int", "float", "complex")
+REALS: Kinds = ("int", "float")  # numbers that have an order
+ORDERED: Kinds = ("bool", "int", "float")
+ELEMENTS: Kinds = ("bool", "int", "float", "complex")
 
 # What the functions of operators on each element make of their arguments, by what the operator works on.
 TAKES: dict[Kinds, Coercion] = {
-    BOOLS: "bools", INTEGERS: "numbers", FLOATS: "floats", BITS: "same dtype", NUMBERS: "numbers",
-    ELEMENTS: "same dtype",
+    BOOLS: "bools", INTEGERS: "numbers", FLOATS: "floats", INEXACT: "floats", BITS: "same dtype", NUMBERS: "numbers",
+    REALS: "numbers", COMPLEX: "numbers", ORDERED: "same dtype", ELEMENTS: "same dtype",
 }  # fmt: skip
-_WORDS = {"bool": "booleans", "int": "integers", "float": "floats", "ctl": "order tokens"}
+_WORDS = {"bool": "booleans", "int": "integers", "float": "floats", "complex": "complex numbers", "ctl": "order tokens"}
+_OF_PARTS = "take x.real, x.imag or abs(x): complex numbers have no order"
 _CASTS = {
     FLOATS: "convert it with ut.astype(x, ut.f64)",
     INTEGERS: "ut.astype(x, ut.i64) makes integers",
     NUMBERS: "ut.astype(x, ut.i64) makes integers",
+    REALS: "ut.astype(x, ut.i64) makes integers",
     BOOLS: "compare, as in x != 0, to get booleans",
     BITS: "ut.astype(x, ut.i64) makes integers; conditions are joined with `and`, `or`, `not`",
 }
@@ -51,6 +56,8 @@ def check_kind(name: str, type: Type, kinds: Kinds) -> None:
     """An operand's elements must be of one of these kinds."""
     if type.dtype.kind not in kinds:
         wanted = " or ".join(_WORDS[k] for k in kinds)
+        if type.dtype.kind == "complex":
+            raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_OF_PARTS)
         raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_CASTS.get(kinds, ""))
 
 

@@ -88,7 +88,7 @@ def _is_small(type: Type) -> bool:
 
 
 def _is_finite(array: Array) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
 def _constant(match: Match) -> tuple[Operand, Operand] | None:

@@ -28,6 +28,7 @@ MOST_PLANES = 16  # elements of a short row
 MOST_REGISTERS = 256
 MOST_INPUTS = 64
 _FOLDS = {"sum": "add", "max": "maximum", "min": "minimum"}
+_COMPLEX = {"c64", "c128"}  # no registers hold them
 _SHORT_ROWS = {"sum", "max", "min", "index", "scatter_add"}
 
 
@@ -119,6 +120,8 @@ class _InRegion:
         if not isinstance(item, Op) or len(item.outputs) != 1 or not item.inputs:
             return _NONE
         kernel, traits = self.fusing.kernels[item.kernel], self.fusing.traits[item.kernel]
+        if any(dtype in _COMPLEX for dtype, _ in (*kernel.inputs, *kernel.outputs)):
+            return _NONE
         width, count = self.counts[item.outputs[0]], self.count(item.inputs[0])
         if not traits.is_native or width < 1 or count < 1:
             return _NONE

@@ -121,8 +121,8 @@ def _is_narrow(plan: Plan, number: int, region: data.Region, traits: list[Traits
 
 
 def _are_numbers(plan: Plan, region: int, operands: Iterable[int]) -> bool:
-    for x in operands:  # noqa: SIM110  # of every operator, and `all` takes twice as long
-        if x != NO_SLOT and plan.type_of(region, x).shape:
+    for x in operands:  # of every operator, and `all` takes twice as long
+        if x != NO_SLOT and ((type_ := plan.type_of(region, x)).shape or type_.dtype.kind == "complex"):
             return False
     return True
 

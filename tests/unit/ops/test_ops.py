@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.op_examples import EXAMPLES, FAULTS, FLOATS, INTS, KEY, ROWS, N
+from tests.support.op_examples import EXAMPLES, FAULTS, FLOATS, INTS, KEY, OF_COMPLEX, ROWS, N
 
 from undertow.errors import Fault, TypeMismatch
 from undertow.ir.graph import Attrs
@@ -72,7 +72,8 @@ def test_the_type_rule_holds_with_run_time_dimensions(name: str) -> None:
 def test_rows_refuse_other_dtypes(name: str) -> None:
     """A dtype that is in no example of a row is a TypeMismatch, and so is an order token."""
     row = ROWS[name]
-    used = {type_of(v).dtype for values, _ in EXAMPLES[name] for v in values}
+    examples = [*EXAMPLES[name], *OF_COMPLEX.get(name, [])]
+    used = {type_of(v).dtype for values, _ in examples for v in values}
     values, attrs = EXAMPLES[name][0]
     for dtype in DTYPES.values():
         if dtype not in used:

@@ -4,6 +4,7 @@
 // errors like those of pairwise summation.
 #include <type_traits>
 
+#include "isa/complex.h"
 #include "isa/extreme.h"
 #include "isa/flat.h"
 #include "isa/tables.h"
@@ -154,13 +155,14 @@ void logsumexp(const void* x, void* out, int64_t n) {
 }
 
 #define UNDERTOW_NUMBERS(f) {nullptr, f<int32_t>, f<int64_t>, f<float>, f<double>}
+#define UNDERTOW_ALL(f) {nullptr, f<int32_t>, f<int64_t>, f<float>, f<double>, f<Complex<float>>, f<Complex<double>>}
 #define UNDERTOW_FLOATS(f) {nullptr, nullptr, nullptr, &f<float>, &f<double>}
 
 }  // namespace
 
 extern const RowFunctions kRowFunctions = {
-    {UNDERTOW_NUMBERS(sum),
-     UNDERTOW_NUMBERS(prod),
+    {UNDERTOW_ALL(sum),
+     UNDERTOW_ALL(prod),
      UNDERTOW_NUMBERS(max),
      UNDERTOW_NUMBERS(min),
      {&truth<false>},

@@ -8,10 +8,10 @@ namespace undertow::UNDERTOW_ISA {
 
 extern constinit const Functions kFunctions = {
     UNDERTOW_NAME(UNDERTOW_ISA),
-    {&kArithRows, &kLogicRows, &kMathRows},
+    {&kArithRows, &kLogicRows, &kMathRows, &kComplexRows},
     &kRowFunctions,
-    {nullptr, nullptr, nullptr, &kGemmF32, &kGemmF64},
-    {nullptr, nullptr, nullptr, kUpdatesF32, kUpdatesF64},
+    {nullptr, nullptr, nullptr, &kGemmF32, &kGemmF64, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, kUpdatesF32, kUpdatesF64, nullptr, nullptr},
     &kLaneFunctions,
 };
 

@@ -86,7 +86,7 @@ def _cotangents(grad_ys: Any, count: int) -> list[Any]:
 
 
 def _check_float(y: Tensor) -> None:
-    if y.type.dtype.kind != "float":
+    if not y.type.dtype.is_inexact:
         raise TypeMismatch(
             f"the ys of tf.gradients must be floats, not {y!r}",
             here(),
@@ -165,7 +165,7 @@ def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Po
     seen, todo = set(cut), list(ports)
     while todo:
         port = todo.pop()
-        if isinstance(port, Port) and port not in seen and builder.type_of(port).dtype.kind == "float":
+        if isinstance(port, Port) and port not in seen and builder.type_of(port).dtype.is_inexact:
             seen.add(port)
             yield port
             todo += _leading(builder.nodes[port.node])
@@ -191,8 +191,8 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     for place, x in enumerate(xs):
         is_variable = isinstance(x, Variable)
         origins = upstream.reads.get(x.name, []) if is_variable else [_own_port(x, builder)]
-        origins = [port for port in origins if port in upstream.ports and x.dtype.kind == "float"]
-        is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.kind == "float"
+        origins = [port for port in origins if port in upstream.ports and x.dtype.is_inexact]
+        is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
         visible = [p for p in origins if not is_variable or is_inside(builder.regions, region, builder.home(p))]
         if visible or origins or is_hidden:
             named.append([builder.use(port) for port in visible])

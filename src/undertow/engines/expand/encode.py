@@ -20,6 +20,7 @@ from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
 
 VERSION = 2
+_CELL = 8  # bytes: a larger number, a c128, is an array of its own
 _KINDS = {kind: number for number, kind in enumerate(BODIES)}
 _OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
 _READY, _COUNT, _MOVE, _UP = range(4)  # actions of programs
@@ -64,7 +65,8 @@ class _TemplateEncoder(Encoder):
         """0 for an array, 1 for an entry, 2 for a scalar."""
         if isinstance(value, Cell):
             return 1 if value.kind == "entry" else 2
-        return 0 if self.graph.type_of(value).shape else 2
+        type_ = self.graph.type_of(value)
+        return 0 if type_.shape or type_.dtype.size > _CELL else 2
 
     def _arranged(self, values: Iterable[Port | Cell]) -> dict[Port | Cell, int]:
         """Numbers for values: arrays first, then entries, then scalars."""

@@ -14,14 +14,14 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, matrices, plain, selecting
+from undertow.frontend.functions import creation, elementwise, linalg, matrices, parts, plain, selecting
 from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions import numpy_ordering as ordering
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_rows import Row, row
 from undertow.frontend.functions.numpy_ufuncs import COMPOSED, apply
-from undertow.frontend.values.operands import as_operand
+from undertow.frontend.values.operands import as_operand, as_weak
 from undertow.frontend.values.traced import FUNCTIONS, NUMPY, Traced, numpy_names
 
 _REDUCED = "a axis=None !out keepdims=False !initial !where"
@@ -175,7 +175,11 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "empty": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
     "empty_like": ("prototype dtype=None !order !subok !shape !device", meanings.like(creation.zeros_like)),
     "array_equal": ("a1 a2 !equal_nan", meanings.is_equal),
-    "real": ("val", meanings.real), "isscalar": ("element", lambda element: arranging.rank_of(element) == 0),
+    "real": ("val", meanings.real), "imag": ("val", meanings.imaginary), "angle": ("z deg=False", meanings.angle),
+    "iscomplexobj": ("x", parts.is_complex), "isrealobj": ("x", lambda x: not parts.is_complex(x)),
+    "isreal": ("x", lambda x: plain.equal(parts.imag(x), 0)),
+    "iscomplex": ("x", lambda x: plain.not_equal(parts.imag(x), 0)),
+    "isscalar": ("element", lambda element: arranging.rank_of(element) == 0),
 }  # fmt: skip
 # Methods that are not the function of their name with the array in front.
 _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
@@ -183,7 +187,7 @@ _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "astype": ("a dtype !order !casting !subok !copy", meanings.converted),
     "flatten": ("a !order", arranging.flattened), "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
     "compress": ("a condition axis=None !out", lambda a, condition, axis: selecting.compress(condition, a, axis)),
-    "conj": ("a", meanings.real), "conjugate": ("a", meanings.real),
+    "conj": ("a", meanings.conjugate), "conjugate": ("a", meanings.conjugate),
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
@@ -205,14 +209,14 @@ def _named(name: str) -> Any:
     return operator.attrgetter(name)(np)
 
 
-def _imaginary(x: Any) -> Any:
-    meanings.refuse_booleans("x.imag", x, "an integer")
-    return creation.zeros_like(x)
+def _weakly(part: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of Python's numbers, the result is one too."""
+    return lambda x: as_weak(part(x)) if x.is_weak else part(x)
 
 
 # Attributes of arrays and of Python's numbers.
 _ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = {
-    "real": meanings.real, "imag": _imaginary, "mT": arrays.matrix_transpose,
+    "real": _weakly(meanings.real), "imag": _weakly(meanings.imaginary), "mT": arrays.matrix_transpose,
     "itemsize": lambda x: x.type.dtype.size, "nbytes": lambda x: plain.multiply(along.size(x), x.type.dtype.size),
 }  # fmt: skip
 
@@ -232,7 +236,7 @@ def _install() -> None:
     ours = {ufunc: FUNCTIONS[name] for ufunc, name in numpy_names().items() if isinstance(ufunc, np.ufunc)}
     for ufunc, function in {**{_named(name): function for name, function in COMPOSED.items()}, **ours}.items():
         NUMPY[ufunc] = partial(apply, ufunc, function)
-    for scalar in (np.bool_, np.int32, np.int64, np.float32, np.float64):
+    for scalar in (np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128):
         NUMPY[scalar] = row(f"np.{scalar.__name__}", "x", partial(_of_type, scalar))
 
 

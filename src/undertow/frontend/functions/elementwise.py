@@ -16,9 +16,12 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand, as_weak, convert, is_weak, numbers, type_of
 from undertow.frontend.values.traced import Traced, emit, is_traced
 from undertow.tracebacks import boundaries
-from undertow.types import dtype_of, f64, i64
+from undertow.types import c128, dtype_of, f64, i64
 
 __all__ = ["astype", "clip", "positive", "pow", "round", "stop_gradient"]
+
+
+_WIDE = {"int": i64, "float": f64, "complex": c128}  # the dtypes of Python's numbers
 
 
 def pow(x: Any, y: Any, /) -> Any:
@@ -96,7 +99,7 @@ def python_number(value: Any) -> Any:
     """A single number as Python's: an f32 with 53 bits, which beside another f32 is an f32 again; so is an i32."""
     value = as_operand(value)
     kind = type_of(value).dtype.kind
-    return value if kind == "bool" else as_weak(convert(value, f64 if kind == "float" else i64))
+    return value if kind == "bool" else as_weak(convert(value, _WIDE[kind]))
 
 
 boundaries(globals(), __all__)

@@ -17,6 +17,7 @@ from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import plain
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.creation import arange
+from undertow.frontend.functions.parts import conj
 from undertow.frontend.values.operands import dim, numbers, one_axis, type_of
 from undertow.frontend.values.traced import emit
 from undertow.tracebacks import boundaries
@@ -25,8 +26,8 @@ __all__ = ["dot", "einsum", "outer", "tensordot", "vecdot"]
 
 
 def vecdot(x: Any, y: Any, /, axis: int = -1) -> Any:
-    """The sum of x * y along an axis."""
-    product = plain.multiply(x, y)
+    """The sum of conj(x) * y along an axis."""
+    product = plain.multiply(conj(x), y)
     return along.sum(product, axis=axis, dtype=type_of(product).dtype)
 
 

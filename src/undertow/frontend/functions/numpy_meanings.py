@@ -9,7 +9,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, plain, selecting
+from undertow.frontend.functions import creation, elementwise, linalg, parts, plain, selecting
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_arranging import at_least, flattened, listed, rank_of
 from undertow.frontend.values.operands import as_operand, is_static_int, one_axis, static_int, type_of
@@ -175,7 +175,7 @@ def difference(a: Any, n: Any, axis: Any) -> Any:
 
 
 def vdot(a: Any, b: Any) -> Any:
-    return linalg.dot(flattened(a), flattened(b))
+    return linalg.dot(parts.conj(flattened(a)), flattened(b))
 
 
 def inner(a: Any, b: Any) -> Any:
@@ -205,7 +205,22 @@ def no_eigenvalues(name: str, instead: str) -> Callable[..., Any]:
 
 def real(val: Any) -> Any:
     refuse_booleans("np.real", val, "an integer")
-    return as_operand(val)
+    return parts.real(val)
+
+
+def imaginary(val: Any) -> Any:
+    refuse_booleans("np.imag", val, "an integer")
+    return parts.imag(val)
+
+
+def conjugate(a: Any) -> Any:
+    refuse_booleans("np.conj", a, "an integer")
+    return parts.conj(a)
+
+
+def angle(z: Any, deg: Any) -> Any:
+    found = parts.angle(z)
+    return plain.multiply(found, 180.0 / np.pi) if deg else found
 
 
 def is_close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
@@ -231,7 +246,7 @@ def counted(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
 
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any) -> Any:
-    if dtype is not None and dtype_of(dtype).kind != "float":
+    if dtype is not None and not dtype_of(dtype).is_inexact:
         raise TypeMismatch("np.linspace of integers cannot be captured", hint="convert the result with ut.astype")
     return creation.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
 

@@ -12,8 +12,8 @@ from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import elementwise, plain
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions.numpy_rows import is_harmless
-from undertow.frontend.values.operands import as_operand, floats, type_of
-from undertow.types import DTYPES, bool_
+from undertow.frontend.values.operands import as_operand, floats, is_weak, type_of
+from undertow.types import DTYPES, INEXACT, bool_
 
 
 def _degrees(x: Any) -> Any:
@@ -76,13 +76,13 @@ def _float_power(x: Any, y: Any) -> Any:
 COMPOSED: Mapping[str, Callable[..., Any]] = {
     "fabs": plain.abs, "degrees": _degrees, "rad2deg": _degrees, "radians": _radians, "deg2rad": _radians,
     "logaddexp": _log_add, "divmod": _divmod, "fmax": _known(plain.maximum), "fmin": _known(plain.minimum),
-    "conjugate": as_operand, "hypot": hypot, "heaviside": _heaviside, "float_power": _float_power,
+    "conjugate": meanings.conjugate, "hypot": hypot, "heaviside": _heaviside, "float_power": _float_power,
 }  # fmt: skip
 
 
 def _shadow(value: Any) -> Any:
     """What NumPy decides the dtype of a result by: a dtype, or the class of a Python number."""
-    return type(value) if isinstance(value, (bool, int, float)) else type_of(value).dtype.numpy
+    return type(value) if isinstance(value, (bool, int, float, complex)) else type_of(value).dtype.numpy
 
 
 @cache
@@ -106,11 +106,9 @@ def apply(ufunc: Any, function: Callable[..., Any], *inputs: Any, **kwargs: Any)
             f"np.{ufunc.__name__} with {len(inputs)} arguments cannot be captured",
             hint=f"it takes {ufunc.nin}; assign the result instead of an output argument",
         )
-    operands = [
-        x if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic) else as_operand(x) for x in inputs
-    ]
+    operands = [x if is_weak(x) else as_operand(x) for x in inputs]
     kinds = {type_of(as_operand(x)).dtype.kind for x in operands}
-    if "float" in kinds:
+    if kinds & set(INEXACT):
         return function(*operands)
     if ufunc.signature is not None:
         return meanings.product(f"np.{ufunc.__name__}", function)(*operands)

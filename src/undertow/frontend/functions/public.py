@@ -9,6 +9,7 @@ from undertow.frontend.functions.creation import *  # noqa: F403
 from undertow.frontend.functions.debug import *  # noqa: F403
 from undertow.frontend.functions.elementwise import *  # noqa: F403
 from undertow.frontend.functions.linalg import *  # noqa: F403
+from undertow.frontend.functions.parts import *  # noqa: F403
 from undertow.frontend.functions.plain import *  # noqa: F403
 from undertow.frontend.functions.reduction import *  # noqa: F403
 from undertow.frontend.functions.selecting import *  # noqa: F403

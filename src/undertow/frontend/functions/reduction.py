@@ -98,7 +98,10 @@ def var(x: Any, /, axis: Any = None, correction: float = 0, keepdims: bool = Fal
     """The variance along an axis, several, or all; `correction=1` is that of a sample."""
     value = floats(x)[0]
     axes = some_axes(axis, type_of(value).rank, "var")
-    apart = plain.square(plain.subtract(value, mean(value, axis=axes, keepdims=True)))
+    apart = plain.subtract(value, mean(value, axis=axes, keepdims=True))
+    if type_of(value).dtype.kind == "complex":
+        value = apart = plain.abs(apart)
+    apart = plain.square(apart)
     return plain.divide(sum(apart, axis=axes, keepdims=keepdims), plain.subtract(_count(value, axes), correction))
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.elementwise import python_number
+from undertow.frontend.functions.parts import refuse_complex
+from undertow.frontend.interpret.cmath_calls import CMATH, complex_number
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
@@ -427,6 +429,7 @@ def _in_floats(compute: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(compute)
     def work(*values: Any) -> Any:
         taken = [python_number(value) if isinstance(value, Traced) else value for value in values]
+        refuse_complex(f"math.{compute.__name__}", *taken, instead=f"use cmath.{compute.__name__}")
         result = compute(*taken)
         return as_weak(result) if isinstance(result, Traced) and result.dtype == f64 else result
 
@@ -462,6 +465,9 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     builtins.float: _of_one(
         "float", lambda x: as_weak(functions.astype(x, f64)), "ut.astype(x, ut.f64)"
     ),
+    builtins.complex: _of_one("complex", complex_number, "ut.astype(x, ut.c128)"),
+    **{function: _of_one(f"cmath.{function.__name__}", compute, f"np.{function.__name__}")
+       for function, compute in CMATH.items()},
     builtins.round: _round,
     builtins.divmod: lambda a, b: (BINARY[ast.FloorDiv](a, b), BINARY[ast.Mod](a, b)),
     **{getattr(math, name): _of_one(f"math.{name}", _whole(name), f"ut.{name}") for name in ("floor", "ceil", "trunc")},

@@ -1,7 +1,8 @@
 """What a traced value says of itself, as the value would: isinstance, type, hasattr, getattr, `is`, `in`, ==.
 
-A single i64, f64 or bool is Python's int, float or bool, or NumPy's int64, float64 or bool: callers may pass either. It
-is an instance of what Python's number is one of. A question that only NumPy's answers with yes is refused.
+A single i64, f64, c128 or bool is Python's int, float, complex or bool, or NumPy's int64, float64, complex128 or bool:
+callers may pass either. It is an instance of what Python's number is one of. A question that only NumPy's answers with
+yes is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Traced
 
-_PYTHON: dict[str, type] = {"i64": int, "f64": float, "bool": bool}
+_PYTHON: dict[str, type] = {"i64": int, "f64": float, "c128": complex, "bool": bool}
 _OTHERS: dict[type, type] = {
     TracedText: str, TracedRange: range, Closure: FunctionType, CapturedGenerator: GeneratorType
 }  # fmt: skip

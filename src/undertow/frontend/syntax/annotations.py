@@ -29,10 +29,11 @@ from undertow.frontend.values.leaves import check_range, describe, leaf_type, ze
 from undertow.frontend.values.operands import as_weak, flags_of, is_weak
 from undertow.frontend.values.option import OPTION, annotated, fitted, is_option
 from undertow.frontend.values.traced import Traced, cast, constant, emit, is_traced
-from undertow.types import DType, OrNone, Type, as_type, bool_, f64, i32, i64, said, weak_dtype, weak_kind
+from undertow.types import DType, OrNone, Type, as_type, bool_, c128, f64, i32, i64, said, weak_dtype, weak_kind
 
 _UNIONS = (typing.Union, types.UnionType)
-_PYTHON = {bool: bool_, int: i64, float: f64}
+_TAKEN = {"bool": "True or False", "int": "an integer", "float": "a number", "complex": "a complex number"}
+_PYTHON = {bool: bool_, int: i64, float: f64, complex: c128}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Annotation:
 
     types: tuple[Type, ...]
     structure: tree.Structure
-    weak: tuple[bool, ...] = ()  # which leaves may be Python numbers: those annotated `int` or `float`; (): none
+    weak: tuple[bool, ...] = ()  # which leaves may be Python numbers: annotated `int`, `float`, `complex`; (): none
 
     @property
     def is_option(self) -> bool:
@@ -101,7 +102,7 @@ def read(note: Any, names: Names | None = None) -> Annotation | None:
                 hint="write a type, as in ut.i64, ut.f32[3] or tuple[ut.i64, ut.bool]",
             )
     said = list(map(stated, leaves))
-    weak = tuple(leaf is int or leaf is float for leaf in said)
+    weak = tuple(leaf in (int, float, complex) for leaf in said)
     types = tuple(as_type(_PYTHON.get(leaf, leaf)) for leaf in said)
     return Annotation(types, structure, weak if any(weak) else ())
 
@@ -260,8 +261,7 @@ def _how_to_convert(value: Any, wanted: Type) -> str:
     other = leaf_type(value).dtype
     change = f"change the annotation to {_written(wanted.with_dtype(other))}"
     if is_weak(value):
-        kind = {"bool": "True or False", "int": "an integer", "float": "a number"}[wanted.dtype.kind]
-        return f"use {kind}, or {change}"
+        return f"use {_TAKEN[wanted.dtype.kind]}, or {change}"
     if isinstance(value, Traced):
         slashes = " (or divide with //)" if wanted.dtype.kind == "int" and other.kind == "float" else ""
         return f"convert it with ut.astype(x, ut.{wanted.dtype}){slashes}, or {change}"

@@ -189,7 +189,7 @@ class CaptureSession(Scope):
         op, attrs = "call", Attrs(callee=callee.name)
         wanted: tuple[int, ...] = ()
         if tangents is not None:
-            wanted = tuple(k for k, type in enumerate(types) if type.dtype.kind == "float")
+            wanted = tuple(k for k, type in enumerate(types) if type.dtype.is_inexact)
             op, attrs = "tangent", Attrs(callee=callee.name, given=tuple(tangents), wanted=wanted)
             inputs += (operand(as_dtype(tangent, callee.types[k].dtype)) for k, tangent in tangents.items())
         outputs = (*types, *(types[k] for k in wanted))

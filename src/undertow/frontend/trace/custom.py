@@ -80,7 +80,7 @@ class Custom(Wrapped):
             )
         again = self._alike(ruled[0], value, forward)
         cotangents = [
-            _node(session, "cotangent", leaf, index=k) if leaf.type.dtype.kind == "float" else None
+            _node(session, "cotangent", leaf, index=k) if leaf.type.dtype.is_inexact else None
             for k, leaf in enumerate(leaves)
         ]
         slopes = yield _call(session, backward, [ruled[1], tree.unflatten(structure, cotangents)])
@@ -95,7 +95,7 @@ class Custom(Wrapped):
                 _span(backward),
                 hint="return a tuple, with None for what is no float: return (dx, None)",
             )
-        floats = [k for k, leaf in enumerate(held) if leaf_type(leaf).dtype.kind == "float"]
+        floats = [k for k, leaf in enumerate(held) if leaf_type(leaf).dtype.is_inexact]
         given = [_fit(found[k], held[k], f"the cotangent from `bwd` of `{self.name}`", backward) for k in floats]
         inputs = [*leaves, *again, *(held[k] for k in floats), *given]
         return inputs, Attrs(mode="reverse", arguments=len(floats))
@@ -105,9 +105,7 @@ class Custom(Wrapped):
     ) -> Work:
         (rule,) = self.rule
         held, own = tree.flatten(tuple(args), is_traced)
-        tangents = [
-            _node(session, "direction", leaf) if leaf_type(leaf).dtype.kind == "float" else None for leaf in held
-        ]
+        tangents = [_node(session, "direction", leaf) if leaf_type(leaf).dtype.is_inexact else None for leaf in held]
         primals = tuple(_primal(session, arg) for arg in args)
         bare = tuple(("static", tree.Identity(None)) if token[0] == "static" else token for token in own)
         ruled = yield _call(session, rule, [primals, tree.unflatten(bare, tangents)])
@@ -126,7 +124,7 @@ class Custom(Wrapped):
                 hint="return a tangent of the same structure; None means zero",
             )
         what = f"the tangent from the rule of `{self.name}`"
-        floats = [k for k, leaf in enumerate(leaves) if leaf.type.dtype.kind == "float"]
+        floats = [k for k, leaf in enumerate(leaves) if leaf.type.dtype.is_inexact]
         slopes = [_fit(moved[k], leaves[k], what, rule) for k in floats]
         return [*leaves, *again, *slopes], Attrs(mode="forward", arguments=0)
 
@@ -187,7 +185,7 @@ def _fit(slope: Any, value: Any, what: str, rule: Any) -> Any:
     if slope is None:
         return functions.zeros_like(value)
     found = leaf_type(slope)
-    if found.dtype.kind != "float" or found.rank > type_.rank or (found.dtype != type_.dtype and not _is_weak(slope)):
+    if not found.dtype.is_inexact or found.rank > type_.rank or (found.dtype != type_.dtype and not _is_weak(slope)):
         raise TypeMismatch(
             f"{what} is {said(found)}, for {said(type_)}", _span(rule), hint="return one of the same dtype and shape"
         )

@@ -421,7 +421,7 @@ def flatten_targets(targets: Any) -> tuple[list[Any], tree.Structure]:
                 hint="list ut.Variables, or the NumPy arrays that the function uses, in any container",
             )
         type_ = leaf.type if isinstance(leaf, Variable) else leaf_type(leaf)
-        if type_.dtype.kind != "float":
+        if not type_.dtype.is_inexact:
             what = f"variable `{leaf.name}`" if isinstance(leaf, Variable) else "an array in variables="
             raise TypeMismatch(
                 f"{what} is {said(type_)}: only floats have gradients",

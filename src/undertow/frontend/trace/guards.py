@@ -16,7 +16,7 @@ import numpy as np
 from undertow import _core
 from undertow.frontend.trace.opaque import is_same
 from undertow.ir.exact import exact
-from undertow.types import bool_, f32, f64, i32, i64
+from undertow.types import bool_, c64, c128, f32, f64, i32, i64
 
 
 class Read(IntEnum):
@@ -47,7 +47,7 @@ class Check(IntEnum):
     ARRAY = 10  # an array of this dtype (by number) and shape: a hidden argument
 
 
-DTYPE_NUMBERS = {dtype.numpy: number for number, dtype in enumerate((bool_, i32, i64, f32, f64))}
+DTYPE_NUMBERS = {dtype.numpy: number for number, dtype in enumerate((bool_, i32, i64, f32, f64, c64, c128))}
 # The number of the row whose value is asked (below zero, the root is); the root; how it is read, and the key; what it
 # is compared with; the number of the place in all captures of the function; is it an input of the main graph?
 Row = tuple[int, Any, int, Any, int, Any, int, bool]

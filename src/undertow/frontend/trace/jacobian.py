@@ -41,8 +41,14 @@ class Jacobian(Derived):
         wanted: Wanted = yield self.write_wanted(session, args, kwargs)
         answer, aux = self.split(wanted.call.value)
         results, structure = tree.flatten(answer, is_traced)
+        for type_ in (*(x.type for x in results), *(wanted.call.arguments.types[k] for k in wanted.leaves)):
+            if type_.dtype.kind == "complex":
+                raise TypeMismatch(
+                    f"the Jacobian of `{self.inner.name}` meets {said(type_)}: it is taken of real numbers",
+                    hint="pass and return real and imaginary parts, or use ut.jvp and ut.vjp",
+                )
         for result in results:
-            if result.type.dtype.kind != "float":
+            if not result.type.dtype.is_inexact:
                 raise TypeMismatch(
                     f"`{self.inner.name}` returns {describe(answer)}: {said(result.type)} has no derivative",
                     hint="return floats alone; with has_aux=True, `return y, aux` returns anything else beside them",
@@ -90,7 +96,7 @@ def _columns(session: Session, wanted: Wanted, results: Sequence[Traced]) -> Wor
         callee = yield session.specialize(call.definition, call.arguments)
         value, moving = session.write_call(callee, call.arguments, dict(zip(wanted.leaves, directions, strict=True)))
         held = tree.flatten(value, is_traced)[0]
-        floats = [k for k, leaf in enumerate(held) if leaf.type.dtype.kind == "float"]
+        floats = [k for k, leaf in enumerate(held) if leaf.type.dtype.is_inexact]
         return [moving[floats.index(number)] for number in numbers]
 
     stacked = yield _map(session, call, starts[-1], column)

@@ -494,7 +494,7 @@ class Places:
             if mirror is not None:  # all in it is known
                 where[key] = mirrors[id(item)] = mirror.build(mirror.parts)
             elif isinstance(item, (Traced, Variable)):
-                where[key] = item if item.dtype.kind == "float" else None
+                where[key] = item if item.dtype.is_inexact else None
             elif id(item) in mirrors:
                 where[key] = mirrors[id(item)]
             else:
@@ -522,7 +522,7 @@ class Places:
             ):
                 continue  # not read: whether it changes does not matter
             taken = self.attribute(item, name)
-            is_float = isinstance(taken, (Traced, Variable)) and taken.dtype.kind == "float"
+            is_float = isinstance(taken, (Traced, Variable)) and taken.dtype.is_inexact
             if is_float or isinstance(taken, (list, tuple, dict, deque)) or self._has_attributes(taken):
                 parts[name] = taken
         return _Mirror(parts, lambda parts: SimpleNamespace(**parts))
@@ -603,7 +603,7 @@ def _floats_of_class(value: Any) -> list[str]:
     own, found = set(_own_names(value)), dict[str, None]()
     for base in type(value).__mro__:
         for name, held in vars(base).items():
-            is_float = isinstance(held, (float, np.floating)) or (type(held) is np.ndarray and held.dtype.kind == "f")
+            is_float = isinstance(held, (float, np.floating)) or (type(held) is np.ndarray and held.dtype.kind in "fc")
             if is_float and name not in own and is_user_class(base) and not name.startswith("__"):
                 found[name] = None
     return list(found)

@@ -44,12 +44,12 @@ class DifferentiableCall:
 
     def floats(self, indices: Sequence[int]) -> list[int]:
         """Those of these arguments that are floats."""
-        return [index for index in indices if self.arguments.types[index].dtype.kind == "float"]
+        return [index for index in indices if self.arguments.types[index].dtype.is_inexact]
 
     def refuse_integers(self, indices: Sequence[int]) -> None:
         for index in indices:
             type_ = self.arguments.types[index]
-            if type_.dtype.kind != "float":
+            if not type_.dtype.is_inexact:
                 name = f"`{self.arguments.names[index]}` of `{self.definition.name}`"
                 raise TypeMismatch(
                     f"{name} is {said(type_)}: only floats have gradients",
@@ -111,10 +111,15 @@ def scalar_of(value: Any, name: str) -> Traced:
             f"`{name}` returns {describe(value)}, but a gradient is taken of a single number",
             hint="return only the number, or use has_aux=True to return the number and something else",
         )
-    if value.type.dtype.kind != "float":
+    if not value.type.dtype.is_inexact:
         raise TypeMismatch(
             f"`{name}` returns {said(value.type)}: only floats have gradients",
             hint="compute with floats; ut.astype(x, ut.f64) converts",
+        )
+    if value.type.dtype.kind == "complex":
+        raise TypeMismatch(
+            f"`{name}` returns {said(value.type)}: a gradient is taken of a real number",
+            hint="return z.real, z.imag or abs(z); ut.jvp gives the derivative of a function that is holomorphic",
         )
     if value.type.rank:
         raise TypeMismatch(
@@ -159,9 +164,9 @@ def pull_back(call: DifferentiableCall, cotangents: Any, shapes: Shapes) -> tupl
         )
     by_result: dict[int, Operand] = {}
     for result, cotangent in zip(results, apart, strict=True):
-        if cotangent is not None and result.type.dtype.kind == "float":
+        if cotangent is not None and result.type.dtype.is_inexact:
             by_result[result.port.index] = operand(_fit(cotangent, result.type, name))
-    wanted = [k for k, t in enumerate(call.arguments.types) if t.dtype.kind == "float"]
+    wanted = [k for k, t in enumerate(call.arguments.types) if t.dtype.is_inexact]
     made: list[Any] = [None] * len(call.arguments.types)
     if by_result and wanted:
         for index, value in zip(wanted, call.gradient(by_result, wanted), strict=True):

@@ -80,14 +80,15 @@ def _unusable(note: Any) -> tuple[str, str]:
 
 
 def _is_usable(note: Any) -> bool:
-    return note in _NAMES or isinstance(note, (DType, Type)) or str(note).startswith(("ut.", "int", "float", "bool"))
+    return note in _NAMES or isinstance(note, (DType, Type)) or str(note).startswith(_WRITTEN)
 
 
 def _as_dict(hints: dict[str, Any]) -> str:
     return "{" + ", ".join(f'"{key}": ut.{_NAMES.get(note, "f64")}' for key, note in hints.items()) + "}"
 
 
-_NAMES: dict[Any, str] = {int: "i64", float: "f64", bool: "bool"}
+_WRITTEN = ("ut.", "int", "float", "complex", "bool")
+_NAMES: dict[Any, str] = {int: "i64", float: "f64", complex: "c128", bool: "bool"}
 
 
 _ANNOTATIONS: dict[Any, str] = {

@@ -138,7 +138,7 @@ def _along(definition: Definition, structure: tree.Structure, value: Any, name: 
 
 def _tangent(value: Any, leaf: Any, type: Type, name: str, span: Span | None) -> Any:
     """The tangent of one leaf, of its type; None if the leaf is not a float."""
-    if type.dtype.kind != "float":
+    if not type.dtype.is_inexact:
         is_zero = isinstance(value, Traced) or np.asarray(value).dtype.kind == "V" or not np.any(value)
         if not is_zero:
             raise TypeMismatch(
@@ -206,7 +206,7 @@ def write_tangent(
     value, moving = session.write_call(callee, arguments, tangents)
     leaves, structure = tree.flatten(value, is_traced)
     rest = iter(moving)
-    moved = [next(rest) if x.dtype.kind == "float" else functions.zeros_like(x, dtype=f64) for x in leaves]
+    moved = [next(rest) if x.dtype.is_inexact else functions.zeros_like(x, dtype=f64) for x in leaves]
     return value, tree.unflatten(structure, moved)
 
 

@@ -15,17 +15,17 @@ import numpy as np
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.traced import Traced, constant, emit, length, not_a_value, read, stays_weak
 from undertow.ops.attributes import MOST_AXES
-from undertow.types import DType, Type, bool_, dtype_of, f64, i32, i64, is_integer, promote, weak_dtype, weak_kind
+from undertow.types import DType, Type, bool_, dtype_of, f64, i32, i64, is_integer, promote, said, weak_dtype, weak_kind
 from undertow.types import type_of as numpy_type_of
 
 
 def is_weak(value: object) -> bool:
     """Is it a Python number? (NumPy's f64 is a Python float too, but has a dtype of its own.)"""
-    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
 def is_number(value: object) -> bool:
-    """Is it a Python integer or float, known now or at run time? (A bool takes every dtype anyway.)"""
+    """Is it a Python integer, float or complex number, known now or at run time? (A bool takes every dtype anyway.)"""
     return stays_weak(value) and value.__class__ is not bool
 
 
@@ -35,7 +35,7 @@ def flags_of(weak: Sequence[bool], values: Sequence[Any]) -> list[bool]:
 
 
 def as_weak(value: Any) -> Any:
-    """A single number as Python's: it takes the dtype of what it meets. Its own must be i64 or f64."""
+    """A single number as Python's: it takes the dtype of what it meets. Its own must be i64, f64 or c128."""
     return Traced(value.builder, value.port, is_weak=True) if isinstance(value, Traced) else value.item()
 
 
@@ -46,8 +46,12 @@ def type_of(value: Any) -> Type:
 
 def convert(value: Any, dtype: DType) -> Any:
     """An operand converted to a dtype."""
-    if type_of(value).dtype == dtype:
+    if (own := type_of(value).dtype) == dtype:
         return value
+    if own.kind == "complex" and dtype.kind in ("int", "float"):
+        raise TypeMismatch(
+            f"{said(type_of(value))} cannot be converted to {dtype}", hint="take x.real, x.imag or abs(x)"
+        )
     return emit("cast", [value], dtype=dtype.name)[0]
 
 
@@ -134,8 +138,7 @@ def _traced_dtype(values: Sequence[Any]) -> DType | None:
             return None
     if common is None or common.kind == "bool":
         return None
-    has_floats = common.kind == "float"
-    return common if has_floats or float not in map(type, values) else None
+    return common if common.is_inexact or float not in map(type, values) else None
 
 
 def _to_one(values: Sequence[Any], chosen: Callable[[DType], DType]) -> list[Any]:
@@ -171,8 +174,8 @@ def numbers(*values: Any) -> list[Any]:
 
 
 def floats(*values: Any) -> list[Any]:
-    """Operands of one float dtype: f64 if none is a float."""
-    return _to_one(values, lambda dtype: dtype if dtype.kind == "float" else f64)
+    """Operands of one float or complex dtype: f64 if none is a float."""
+    return _to_one(values, lambda dtype: dtype if dtype.is_inexact else f64)
 
 
 def bools(*values: Any) -> list[Any]:

@@ -175,9 +175,7 @@ class Traced:
         )
 
     def __complex__(self) -> complex:
-        raise self._unknown(
-            f"complex() of a traced {self.type} is not supported", "Undertow has no complex numbers: use two floats"
-        )
+        raise self._unknown(f"complex() of a traced {self.type} is known only at run time", "use ut.astype(x, ut.c128)")
 
     def __copy__(self) -> Traced:
         return Traced(self.builder, self.port, self.is_weak)
@@ -269,7 +267,7 @@ def stays_weak(value: object) -> bool:
     """Is it a Python number, or one that is chosen at run time?"""
     if isinstance(value, Traced):
         return value.is_weak
-    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
 def _refuse_list(name: str, other: Any, scalar: Traced) -> None:
@@ -491,7 +489,7 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     """The error of a value that no operator takes."""
     name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
     shown = with_article(name)
-    if isinstance(value, (str, complex)) and len(repr(value)) < 40:
+    if isinstance(value, str) and len(repr(value)) < 40:
         shown = f"{value!r}, {shown},"
     elif value is None:
         shown = "None"
@@ -500,7 +498,7 @@ def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
         shown = f"{'an array' if isinstance(value, np.ndarray) else f'a {name}'} of {holds}"
     return TypeMismatch(
         f"{shown} is not a value that Undertow can compute with",
-        hint="use numbers, arrays of bool, i32, i64, f32 or f64, and lists of them",
+        hint="use numbers, arrays of bool, i32, i64, f32, f64, c64 or c128, and lists of them",
     )
 
 
@@ -554,7 +552,7 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
             ) from None
     if dtype is not None:
         return cast(array, dtype)[()]
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+    if array.dtype.kind not in "biufc" or array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
         raise not_a_value(value, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

@@ -33,7 +33,7 @@ Structure = tuple[Token, ...]
 
 LEAF: Token = ("leaf",)
 NOT_NUMBERS = {  # what arrays of NumPy hold that graphs cannot, by the kind of their dtype
-    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "c": "complex numbers", "M": "dates", "m": "times",
+    "U": "strings", "S": "bytes", "O": "objects", "V": "records", "M": "dates", "m": "times",
 }  # fmt: skip
 _BUILTIN = (tuple, list, dict)
 
@@ -115,8 +115,8 @@ def without_cached(value: object) -> tuple[Token, list[Any]] | None:
 
 def is_number(value: object) -> bool:
     """A Python number, a NumPy scalar or a NumPy array of numbers."""
-    return isinstance(value, (bool, int, float, np.generic)) or (
-        isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    return isinstance(value, (bool, int, float, complex, np.generic)) or (
+        isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
     )
 
 
@@ -131,7 +131,7 @@ def flatten(value: object, is_leaf: Any = None, children: Any = children) -> tup
     stack = [value]
     while stack:
         item = stack.pop()
-        is_array = type(item) is np.ndarray and item.dtype.kind in "biuf"  # most leaves
+        is_array = type(item) is np.ndarray and item.dtype.kind in "biufc"  # most leaves
         if is_array or (is_leaf is not None and is_leaf(item)) or is_number(item):
             leaves.append(item)
             tokens.append(LEAF)

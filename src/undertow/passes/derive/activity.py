@@ -46,7 +46,7 @@ class Activity(NamedTuple):
 
 
 def is_float(type_: Type) -> bool:
-    return type_.dtype.kind == "float"
+    return type_.dtype.is_inexact
 
 
 def is_smooth(op: str) -> bool:

@@ -119,7 +119,7 @@ class Forward:
             for k, (type_, ruled) in enumerate(zip(node.types, parts.ruled, strict=True)):
                 assert isinstance(ruled, Port)
                 self.copy.ports[Port(number, k)] = self.copy.ports[ruled]
-                slope = next(slopes) if type_.dtype.kind == "float" else None
+                slope = next(slopes) if type_.dtype.is_inexact else None
                 if slope is not None and Port(number, k) in self.activity.ports:
                     self.beside(number)
                     self.tangents[Port(number, k)] = self.writer.port(self.copy.operand(slope))

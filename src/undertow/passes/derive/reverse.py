@@ -236,7 +236,7 @@ class Reverse:
         if not parts.is_reverse:
             slopes = iter(parts.slopes)
             for type_, cotangent in zip(node.types, cotangents, strict=True):
-                slope = next(slopes) if type_.dtype.kind == "float" else None
+                slope = next(slopes) if type_.dtype.is_inexact else None
                 if slope is not None and cotangent is not None:
                     self.give(slope, cotangent)
             return
