@@ -287,7 +287,7 @@ def said(spec: DType | Type) -> str:
     >>> said(f32[3]), said(bool_)
     ('an f32[3]', 'a bool')
     """
-    return f"{'a' if str(spec).startswith('bool') else 'an'} {spec}"
+    return f"{'a' if str(spec).startswith(('bool', 'c')) else 'an'} {spec}"
 
 
 def show_shape(shape: Shape) -> str:

@@ -66,8 +66,9 @@ def of_arrays(x: ut.c64[None], m: ut.c128[2, 2]):
         x.sum(), x.prod(), x.mean(), np.cumsum(x), np.abs(x), np.angle(x), x.conj(), x.real, x.imag, x[::-1] * 2j,
         m @ m, np.vdot(x, x), np.kron(m, m), np.trace(m), np.where(x.real > 0, x, 0), np.stack([x, x]), x / 3 + 1,
         np.einsum("ij,jk,kl->il", m, m.conj().T, m), np.linalg.norm(m), x.std(), np.outer(x, x), x == x[0],
-        np.roll(x, 1), np.tensordot(m, m, axes=([0], [1])), np.zeros(2, complex), np.ones(2, np.complex64) * 1j, np.exp(1j * x.real),
-        x.astype(np.complex128), np.take(x, np.array([1, 0])), np.eye(2) * (1 + 1j), m.reshape(-1)[1:3], np.isnan(x),
+        np.roll(x, 1), np.tensordot(m, m, axes=([0], [1])), np.zeros(2, complex), np.ones(2, np.complex64) * 1j,
+        np.exp(1j * x.real), x.astype(np.complex128), np.take(x, np.array([1, 0])), np.eye(2) * (1 + 1j),
+        m.reshape(-1)[1:3], np.isnan(x),
     )  # fmt: skip
 
 
@@ -93,9 +94,6 @@ def listed(n: int):
     return sum(found), len(found)
 
 
-HADAMARD = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
-
-
 @ut.function
 def apply(state: ut.c128[8], gate: ut.c128[2, 2], qubit: int, at: int = 0) -> ut.c128[8]:
     """A gate on one of three qubits."""
@@ -109,12 +107,13 @@ def apply(state: ut.c128[8], gate: ut.c128[2, 2], qubit: int, at: int = 0) -> ut
 
 @ut.function
 def circuit(angles: ut.f64[None], layers: int) -> ut.f64[8]:
+    hadamard = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
     state = np.zeros(8, dtype=complex)
     state[0] = 1
     for layer in range(layers):
         for qubit in range(3):
             turn = np.array([[1, 0], [0, 0]]) + np.exp(1j * angles[layer]) * np.array([[0, 0], [0, 1]])
-            state = apply(state, HADAMARD @ turn, qubit)
+            state = apply(state, hadamard @ turn, qubit)
     return np.abs(state) ** 2
 
 
@@ -147,13 +146,40 @@ def energy_slope(x: ut.c128[None]):
 @ut.function
 def turned(angle: ut.f64) -> ut.f64:
     """One qubit between two Hadamard gates."""
-    state = HADAMARD @ (np.exp(1j * angle * np.arange(2)) * (HADAMARD @ np.array([1, 0])))
+    hadamard = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+    state = hadamard @ (np.exp(1j * angle * np.arange(2)) * (hadamard @ np.array([1, 0])))
     return (state[1] * state[1].conj()).real
 
 
 @ut.function
 def turned_slope(angle: ut.f64):
     return ut.grad(turned)(angle)
+
+
+@ut.function
+def convolved(a: ut.f64[None], b: ut.f64[None]):
+    n = len(a) + len(b) - 1
+    return np.fft.irfft(np.fft.rfft(a, n) * np.fft.rfft(b, n), n)
+
+
+@ut.function
+def transforms(x: ut.c128[None], m, n: int):
+    return (
+        np.fft.fft(x), np.fft.ifft(x, norm="ortho"), np.fft.fft(x, n), np.fft.fft(x, 5, norm="forward"), np.fft.rfft(m),
+        np.fft.irfft(x), np.fft.irfft(x, n), np.fft.fft2(m), np.fft.ifft2(m, s=(2, 3)), np.fft.fftn(m), np.fft.ifftn(m),
+        np.fft.rfft2(m), np.fft.irfft2(m), np.fft.rfftn(m), np.fft.irfftn(m), np.fft.fft(m, axis=0), np.fft.fftfreq(n),
+        np.fft.rfftfreq(n, 0.1), np.fft.fftshift(x), np.fft.ifftshift(m, axes=1), np.fft.fft(m.astype(np.float32)),
+    )  # fmt: skip
+
+
+@ut.function
+def cubed(a: ut.f64[None], b: ut.f64[None]) -> ut.f64:
+    return (convolved(a, b) ** 3).sum()
+
+
+@ut.function
+def convolved_slope(a: ut.f64[None], b: ut.f64[None]):
+    return ut.grad(cubed)(a, b)
 
 
 def _energy_slope(x: np.ndarray) -> np.ndarray:
@@ -186,5 +212,14 @@ PROGRAMS = [
         stated=[3 * np.sqrt(2) ** 2 * np.conj(1 + 1j) / np.sqrt(2), -1j],
     ),
     program(energy_slope, (_SIGNAL,), tags="gradient recursive arrays", stated=[_energy_slope(_SIGNAL)]),
+    program(convolved, (np.arange(5.0), np.array([1.0, -2, 0.5])), tags="arrays"),
+    program(
+        convolved_slope, (np.arange(5.0), np.array([1.0, -2, 0.5])), tags="gradient arrays",
+        stated=[np.correlate(3 * np.convolve(np.arange(5.0), [1, -2, 0.5]) ** 2, [1, -2, 0.5])],
+    ),
+    program(
+        transforms, (_SIGNAL[:7], np.arange(12.0).reshape(3, 4) ** 2, 9),
+        (_SIGNAL, np.cos(np.arange(10.0)).reshape(2, 5), 4), tags="arrays",
+    ),
     program(turned_slope, (0.3,), tags="gradient", stated=[np.sin(0.3) / 2]),
 ]  # fmt: skip

@@ -33,4 +33,5 @@ CLAIMS: dict[str, str] = {
     **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh"), FUSED),
     **dict.fromkeys(("sigmoid", "softplus", "softmax", "log_softmax", "logsumexp", "random_normal"), FUSED),
     "matmul": PRODUCT,
+    "fft": PRODUCT,
 }

@@ -127,6 +127,7 @@ EXAMPLES: dict[str, list[Example]] = {
         name: shaped(*[((2, 3), {"axis": a, "descending": d}) for a in (0, 1) for d in (False, True)])
         for name in ("sort", "argsort")
     },
+    "fft": shaped(((2, 3), {"axis": 0, "inverse": False}), ((8,), {"axis": 0, "inverse": True}), dtypes=COMPLEX),
     "matmul": [
         ([values_of(d, a), values_of(d, b)], {})
         for d in NUMBERS
@@ -310,6 +311,10 @@ OF_COMPLEX: dict[str, list[Example]] = {
         )
     },
     "complex": binaries(*FLOATS),
+    "fft": shaped(
+        *[((2, 3), {"axis": a, "inverse": i}) for a in (0, 1) for i in (False, True)],
+        *[((n,), {"axis": 0, "inverse": False}) for n in (1, 4, 60, 17, 97)], dtypes=COMPLEX,
+    ),
     "matmul": [
         ([values_of(d, a), values_of(d, b)], {})
         for d in COMPLEX
@@ -355,6 +360,8 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("argmin", [np.zeros((2, 0))], {"axis": 1, "keepdims": True}),
     ("add", [A3, A4], {}),
     ("less", [A3, A4], {}),
+    ("complex", [A3, A4], {}),
+    ("fft", [np.zeros(0, np.complex128)], {"axis": 0, "inverse": False}),
     ("equal", [A3, A4], {}),
     ("where", [A3 > 0, A3, A4], {}),
     ("matmul", [A3, A4], {}),

@@ -8,8 +8,8 @@
 namespace undertow {
 namespace {
 
-constexpr Family* kFamilies[] = {array_rows, index_rows,  scatter_rows, put_rows,    reduce_rows,
-                                 scan_rows,  create_rows, matmul_rows,  factor_rows, debug_rows};
+constexpr Family* kFamilies[] = {array_rows,  index_rows,  scatter_rows, put_rows, reduce_rows, scan_rows,
+                                 create_rows, matmul_rows, factor_rows,  fft_rows, debug_rows};
 
 }  // namespace
 

@@ -36,6 +36,6 @@ std::unique_ptr<Kernel> make_elementwise(std::string_view op, const Binding& bin
 
 using Family = std::span<const KernelRow>();
 Family array_rows, index_rows, scatter_rows, put_rows, reduce_rows, scan_rows, create_rows, matmul_rows, factor_rows,
-    debug_rows;
+    fft_rows, debug_rows;
 
 }  // namespace undertow

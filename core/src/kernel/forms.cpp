@@ -223,6 +223,8 @@ bool softmax(const Binding& binding) { return alike(binding) && count_axes(bindi
 
 bool scan(const Binding& binding) { return is_along(binding) && gives(binding, binding.inputs[0].rank); }
 
+bool fft(const Binding& binding) { return scan(binding) && (binding.attrs.flag("inverse"), true); }
+
 bool sort(const Binding& binding) { return scan(binding) && (binding.attrs.flag("descending"), true); }
 
 bool argsort(const Binding& binding) {

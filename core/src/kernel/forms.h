@@ -24,7 +24,7 @@ Form compress;                               // x, a mask, along `axis`
 Form scatter_add, add_along_axis;            // x, indices, updates
 Form put, put_slice, put_between, put_rows;  // x, values for a part of it, where that is
 Form reduction, softmax;                     // x, over `axes`
-Form scan, sort, argsort, position;          // x, along `axis`
+Form scan, sort, argsort, position, fft;     // x, along `axis`
 Form arange;                                 // start, stop, step
 Form matmul;                                 // x, y
 Form solve, slogdet, matrix, eigh, pinv;     // a matrix, or each of a batch; a right side, or a number

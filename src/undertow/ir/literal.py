@@ -88,10 +88,7 @@ def _element(text: str, dtype: DType) -> np.generic | None:
             bound = 1 << (8 * dtype.size - 1)
             return to_numpy(int(text)) if -bound <= int(text) < bound else None
         if dtype.kind == "complex":
-            parts = re.fullmatch(f"({PART})\\+({PART})j", text)
-            found = [_element(part, dtype.real) for part in parts.groups()] if parts else [None]
-            bits = b"".join(part.tobytes() for part in found if part is not None)  # which keep every NaN
-            return None if None in found else np.frombuffer(bits, dtype.numpy)[0]
+            return _complex(text, dtype)
         if text.startswith("nan("):
             bits = np.frombuffer(bytes.fromhex(text[4:-1])[::-1], dtype.numpy)
             return bits[0] if len(bits) == 1 and np.isnan(bits[0]) else None
@@ -100,6 +97,14 @@ def _element(text: str, dtype: DType) -> np.generic | None:
         return None if np.isinf(value) and "inf" not in text else value
     except ValueError:
         return None
+
+
+def _complex(text: str, dtype: DType) -> np.generic | None:
+    written = re.fullmatch(f"({PART})\\+({PART})j", text)
+    parts = [_element(part, dtype.real) for part in written.groups()] if written else []
+    whole = b"".join(part.tobytes() for part in parts if part is not None)  # bytes keep every NaN
+    found: np.generic | None = np.frombuffer(whole, dtype.numpy)[0] if len(whole) == dtype.size else None
+    return found
 
 
 _SKELETON = re.compile(r"[^\[\],]+")

@@ -6,6 +6,7 @@ from undertow.ops import (
     create,
     debug,
     factor,
+    fft,
     index,
     linalg,
     logic,
@@ -19,7 +20,9 @@ from undertow.ops import (
 )
 from undertow.ops.op import register
 
-FAMILIES = (arith, parts, logic, nn, reduce, linalg, factor, array, index, scatter, put, create, random, debug, state)
+FAMILIES = (
+    arith, parts, logic, nn, reduce, linalg, factor, fft, array, index, scatter, put, create, random, debug, state,
+)  # fmt: skip
 
 for _family in FAMILIES:
     for _row in _family.ROWS:

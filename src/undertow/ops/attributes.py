@@ -47,6 +47,7 @@ DTYPE: Mapping[str, Kind] = {"dtype": _is_dtype}
 KEEPDIMS: Mapping[str, Kind] = {"keepdims": _is_flag}
 DESCENDING: Mapping[str, Kind] = {"descending": _is_flag}
 LOWER: Mapping[str, Kind] = {"lower": _is_flag}
+INVERSE: Mapping[str, Kind] = {"inverse": _is_flag}
 _BOUNDS = tuple_of(is_integer, or_none=True)
 BOUNDS: Mapping[str, Kind] = {"starts": _BOUNDS, "stops": _BOUNDS, "steps": _BOUNDS}
 TEMPLATE: Mapping[str, Kind] = {"template": lambda value: isinstance(value, str)}

@@ -38,7 +38,7 @@ TAKES: dict[Kinds, Coercion] = {
     REALS: "numbers", COMPLEX: "numbers", ORDERED: "same dtype", ELEMENTS: "same dtype",
 }  # fmt: skip
 _WORDS = {"bool": "booleans", "int": "integers", "float": "floats", "complex": "complex numbers", "ctl": "order tokens"}
-_OF_PARTS = "take x.real, x.imag or abs(x): complex numbers have no order"
+_OF_PARTS = "take x.real, x.imag or abs(x)"
 _CASTS = {
     FLOATS: "convert it with ut.astype(x, ut.f64)",
     INTEGERS: "ut.astype(x, ut.i64) makes integers",
@@ -57,7 +57,7 @@ def check_kind(name: str, type: Type, kinds: Kinds) -> None:
     if type.dtype.kind not in kinds:
         wanted = " or ".join(_WORDS[k] for k in kinds)
         if type.dtype.kind == "complex":
-            raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_OF_PARTS)
+            raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_OF_PARTS + (": complex numbers have no order" if "int" in kinds else ""))
         raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_CASTS.get(kinds, ""))
 
 

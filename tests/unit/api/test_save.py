@@ -866,7 +866,7 @@ def test_absurd_attributes_are_refused(line: str) -> None:
 
 def test_every_operator_says_which_attributes_it_has() -> None:
     """The rule of an operator that has no attributes looks at none, whatever the types of its operands."""
-    some = [Type(dtype, shape) for dtype in (ut.bool, ut.i64, ut.f64) for shape in ((), (2, 2))]
+    some = [Type(dtype, shape) for dtype in (ut.bool, ut.i64, ut.f64, ut.c128) for shape in ((), (2, 2))]
     for name, row in CATALOGUE.items():
         if row.attrs or row.state is not None:
             continue

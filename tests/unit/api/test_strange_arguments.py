@@ -119,7 +119,7 @@ def outcome(function: Callable[..., Any], value: Any) -> Any:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    return np.allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-6, equal_nan=True)
+    return np.allclose(np.asarray(a, complex), np.asarray(b, complex), rtol=1e-6, equal_nan=True)
 
 
 @pytest.mark.parametrize("note", NOTES, ids=str)

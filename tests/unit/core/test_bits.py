@@ -31,7 +31,7 @@ def cases(name: str) -> list[tuple[list[Any], dict[str, Any]]]:
 
 def is_float(name: str, values: list[Any], given: dict[str, Any]) -> bool:
     types = CATALOGUE[name].type([type_of(np.asarray(v)) for v in values], attrs_of(given))
-    return any(t.dtype.kind == "float" for t in types)
+    return any(t.dtype.is_inexact for t in types)
 
 
 def lanes_of(name: str, values: list[Any], count: int) -> tuple[list[Any], tuple[bool, ...]]:

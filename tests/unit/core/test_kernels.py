@@ -46,7 +46,7 @@ ULPS = {
     **dict.fromkeys(("erf", "sigmoid", "softplus", "power", "atan2"), 4),
 }
 # Sums are added up in another order: relative to the sum of the sizes of what is added.
-SUMS = {"sum", "sum_to", "prod", "matmul", "logsumexp", "softmax", "log_softmax", "random_normal"}
+SUMS = {"sum", "sum_to", "prod", "matmul", "logsumexp", "softmax", "log_softmax", "random_normal", "fft"}
 SUMS |= {"solve", "slogdet", "cholesky", "qr", "eigh", "svd", "pinv"}
 
 
@@ -72,8 +72,8 @@ def check(name: str, got: Any, wanted: Any, note: Any = None) -> None:
         np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(wanted[zeros]), err_msg=str((name, note)))
     if got.dtype.kind == "f" and name in ULPS:
         assert (ulps(got, wanted) <= ULPS[name]).all(), (name, got, wanted, note)
-    elif got.dtype.kind == "f" and name in SUMS:
-        small = 2e-5 if got.dtype == np.float32 else 1e-13
+    elif got.dtype.kind in "fc" and name in SUMS:
+        small = 2e-5 if got.real.dtype == np.float32 else 1e-13
         np.testing.assert_allclose(got, wanted, rtol=small, atol=small, err_msg=str((name, note)))
     else:
         np.testing.assert_array_equal(got, wanted, err_msg=str((name, note)))

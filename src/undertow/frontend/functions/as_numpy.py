@@ -19,6 +19,7 @@ from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions import numpy_ordering as ordering
 from undertow.frontend.functions import reduction as along
+from undertow.frontend.functions.numpy_fft import FOURIER
 from undertow.frontend.functions.numpy_rows import Row, row
 from undertow.frontend.functions.numpy_ufuncs import COMPOSED, apply
 from undertow.frontend.values.operands import as_operand, as_weak
@@ -223,7 +224,7 @@ _ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = {
 
 def _install() -> None:
     """Fill the table of NumPy's functions, and give traced values NumPy's methods."""
-    for name, (parameters, compute) in _FUNCTIONS.items():
+    for name, (parameters, compute) in {**_FUNCTIONS, **FOURIER}.items():
         NUMPY[_named(name)] = row(f"np.{name}", parameters, compute)
     for name, (parameters, compute) in {**{n: _FUNCTIONS[n] for n in _SHARED}, **_METHODS}.items():
         method = _method(row(f"x.{name}", parameters, compute))

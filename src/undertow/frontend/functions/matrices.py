@@ -323,11 +323,16 @@ _OF_LINES: dict[Any, tuple[int, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
+def _size(value: Any) -> Any:
+    """What has the same square; of complex numbers, their absolute values."""
+    return plain.abs(value) if type_of(value).dtype.kind == "complex" else value
+
+
 def matrix_norm(x: Any, /, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of each matrix: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     value = _matrix(x, "matrix_norm")
     if ord == "fro":
-        return plain.sqrt(along.sum(plain.square(value), axis=(-2, -1), keepdims=keepdims))
+        return plain.sqrt(along.sum(plain.square(_size(value)), axis=(-2, -1), keepdims=keepdims))
     if isinstance(ord, Traced) or (ord not in _OF_VALUES and ord not in _OF_LINES):
         raise TypeMismatch(
             f"{brief(ord)} is not the order of a norm of matrices", hint='use "fro", "nuc", 1, -1, 2, -2, inf or -inf'

@@ -262,6 +262,8 @@ def _how_to_convert(value: Any, wanted: Type) -> str:
     change = f"change the annotation to {_written(wanted.with_dtype(other))}"
     if is_weak(value):
         return f"use {_TAKEN[wanted.dtype.kind]}, or {change}"
+    if other.kind == "complex" and wanted.dtype.kind != "bool":
+        return f"take x.real, x.imag or abs(x), or {change}"
     if isinstance(value, Traced):
         slashes = " (or divide with //)" if wanted.dtype.kind == "int" and other.kind == "float" else ""
         return f"convert it with ut.astype(x, ut.{wanted.dtype}){slashes}, or {change}"

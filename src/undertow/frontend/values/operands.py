@@ -15,7 +15,21 @@ import numpy as np
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values.traced import Traced, constant, emit, length, not_a_value, read, stays_weak
 from undertow.ops.attributes import MOST_AXES
-from undertow.types import DType, Type, bool_, dtype_of, f64, i32, i64, is_integer, promote, said, weak_dtype, weak_kind
+from undertow.types import (
+    DType,
+    Type,
+    bool_,
+    c64,
+    dtype_of,
+    f64,
+    i32,
+    i64,
+    is_integer,
+    promote,
+    said,
+    weak_dtype,
+    weak_kind,
+)
 from undertow.types import type_of as numpy_type_of
 
 
@@ -176,6 +190,12 @@ def numbers(*values: Any) -> list[Any]:
 def floats(*values: Any) -> list[Any]:
     """Operands of one float or complex dtype: f64 if none is a float."""
     return _to_one(values, lambda dtype: dtype if dtype.is_inexact else f64)
+
+
+def promote_complex(value: Any) -> Any:
+    """An operand as complex numbers: of two f32 where it is f32, else of two f64."""
+    (found,) = floats(value)
+    return convert(found, promote(type_of(found).dtype, c64))
 
 
 def bools(*values: Any) -> list[Any]:
