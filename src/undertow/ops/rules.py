@@ -57,7 +57,8 @@ def check_kind(name: str, type: Type, kinds: Kinds) -> None:
     if type.dtype.kind not in kinds:
         wanted = " or ".join(_WORDS[k] for k in kinds)
         if type.dtype.kind == "complex":
-            raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_OF_PARTS + (": complex numbers have no order" if "int" in kinds else ""))
+            why = ": complex numbers have no order" if "int" in kinds else ""
+            raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_OF_PARTS + why)
         raise TypeMismatch(f"{name} works on {wanted}, not on {type}", hint=_CASTS.get(kinds, ""))
 
 

@@ -28,7 +28,7 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
         for item in singly(items_in(region)):
             if isinstance(item, Op):
                 row, kernel = traits[item.kernel], plan.kernels[item.kernel]
-                whole = [x for x in item.inputs if x >= 0 and slots[number][x].type.dtype.kind != "float"]
+                whole = [x for x in item.inputs if x >= 0 and not slots[number][x].type.dtype.is_inexact]
                 for output in item.outputs:
                     sources[number, output] = [(number, x) for x in whole]
                 if not row.is_native:
@@ -44,7 +44,7 @@ def find_homes(plan: Plan, traits_of: TraitsOf) -> Plan:
             elif isinstance(item, Collect) and item.kind == "rows":
                 host.add((number, item.values[0]))
             for to, source in _flows(plan, number, item, hoists):
-                if to[1] >= 0 <= source[1] and slots[source[0]][source[1]].type.dtype.kind != "float":
+                if to[1] >= 0 <= source[1] and not slots[source[0]][source[1]].type.dtype.is_inexact:
                     sources.setdefault(to, []).append(source)
     todo = list(host)
     while todo:
