@@ -21,6 +21,7 @@ from undertow.api.jvp import hvp as hvp
 from undertow.api.jvp import jvp as jvp
 from undertow.api.load import load as load
 from undertow.api.options import options as options
+from undertow.api.reap import reap as reap
 from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import DataError as DataError

@@ -33,6 +33,7 @@ from tests.programs import (
     objects,
     options,
     order,
+    sown,
     splits,
     weak,
 )
@@ -67,6 +68,7 @@ _MODULES = (
     forests,
     chance,
     effects,
+    sown,
     late,
     lazy,
     deep,

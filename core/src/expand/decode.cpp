@@ -196,9 +196,9 @@ class Decoder {
         collect.index = in_.between(0, IntReader::kMost);
         collect.is_rows = in_.flag();
         for (Operand& value : collect.values) value = operand(made);
-        if (!is_float(type(made, collect.values[1])) ||
-            (collect.is_rows ? !is_integer(type(made, collect.values[0])) : collect.values[0] != collect.values[1]))
-          not_a_plan("what is collected is no float");
+        if (collect.is_rows ? !is_integer(type(made, collect.values[0]))
+                            : !is_float(type(made, collect.values[1])) || collect.values[0] != collect.values[1])
+          not_a_plan("what is collected is neither rows nor a float");
         step.extra = added(plan_.collects, collect);
         break;
       }
@@ -316,8 +316,8 @@ class Decoder {
 
   void check(const Template& made, const Collected& row) const {
     const ValueType& like = type(made, row.like);
-    if (!is_float(like)) not_a_plan("what is collected is no float");
     if (row.to[1] == kNoSlot) {
+      if (!is_float(like)) not_a_plan("what is added up is no float");
       if (row.to[0] == kNoSlot || !is_fitting(made.types[z(row.to[0])], like))
         not_a_plan("what is collected goes nowhere");
       return;

@@ -181,8 +181,9 @@ class Checker {
         below(collect.index, region(in.body).hoisted, "the index of a collect is out of range");
         const Slot& first = operand(in, collect.values[0]);
         const Slot& second = operand(in, collect.values[1]);
-        if (!is_float(second) || (collect.kind != CollectKind::Rows && first.dtype != second.dtype))
-          not_a_plan("a collected value is not a float");
+        // Rows are only kept; all else is added up.
+        if (collect.kind != CollectKind::Rows && (!is_float(second) || first.dtype != second.dtype))
+          not_a_plan("a collected sum is not of floats");
         if (collect.kind == CollectKind::Rows && first.dtype != DType::I32 && first.dtype != DType::I64)
           not_a_plan("the indices of collected rows are not integers");
         if (collect.kind == CollectKind::Product) {
@@ -198,8 +199,8 @@ class Checker {
         below(collected.call, in.calls, "the number of a call is out of range");
         if (collected.index < 0) not_a_plan("the index of a collected is negative");
         const Slot& like = operand(in, collected.like);
-        if (!is_float(like)) not_a_plan("a collected value is not a float");
         if (collected.to[1] == kNoSlot) {
+          if (!is_float(like)) not_a_plan("a collected sum is not of floats");
           accept(slot(in, collected.to[0]), like);
         } else {
           const Slot& numbers = slot(in, collected.to[0]);

@@ -29,6 +29,7 @@ from undertow.ir.dump import dump_node
 from undertow.ir.graph import FunctionGraph, Library, Node, Port, Region, Site, StaticGraph
 from undertow.ir.index import FunctionIndex, GraphIndex, StaticIndex
 from undertow.ir.literal import quote
+from undertow.ir.sown import sown_below
 from undertow.ir.sparse import rows_types
 from undertow.ir.structure import (
     ARGUMENTS,
@@ -389,6 +390,16 @@ def _shares_entries(f: FunctionIndex, n: Node) -> bool:
     return f.graph.omitted(f.callee(n)) > 0
 
 
+def _fits_sown(f: FunctionIndex, n: Node) -> bool:
+    """Does a reap take a length, and has its output a row for whatever is sown below its call?"""
+    name = f.nodes[link_of(n)].attrs.text("callee")
+    row = _row(n.types[0])
+    if row is None or f.type(n.inputs[1]) != Type(i64) or type(n.attrs.get("add")) is not bool:
+        return False
+    sown = (graph.type_of(node.inputs[1]) for graph, node in sown_below(f.library.functions, name))
+    return all(row.accepts(type_.with_dtype(row.dtype)) for type_ in sown)
+
+
 def _hoists_alike(f: FunctionIndex, n: Node) -> bool:
     return f.hoisted(f.callee(n)) == f.hoisted(f.graph)
 
@@ -426,8 +437,8 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
     ("shared", lambda f, n, k: f.shared(n) is not None, "a node reads a shared value that main does not share"),
     ("shared", lambda f, n, k: _accepts(n.types[0], f.shared(n)),
      "a node does not accept the shared value that it reads"),
-    ("gradient collected collected_rows", lambda f, n, k: _is_link(f, n) and f.nodes[link_of(n)].op == "call",
-     "the first input of a gradient or collected is not a call of the same region"),
+    ("gradient collected collected_rows reap", lambda f, n, k: _is_link(f, n) and f.nodes[link_of(n)].op == "call",
+     "the first input of a gradient, collected or reap is not a call of the same region"),
     ("gradient", lambda f, n, k: f.gradients[link_of(n)] == 1, "a call has two gradients"),
     ("gradient", lambda f, n, k: _is_gradient(f, n),
      "the operands of a gradient are not the cotangents of the results `given`, or its outputs not those of `wanted`"),
@@ -439,6 +450,9 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "the operands of a collect_rows are not indices and rows of the hoisted parameter"),
     (COLLECTED, lambda f, n, k: _is_collected(f, n),
      "a collected belongs to a call that makes no entry, or does not have the type of the hoisted argument"),
+    ("sow", lambda f, n, k: n.types == (CTL,) and f.type(n.inputs[0]) == Type(i64) and f.type(n.inputs[1]) != CTL,
+     "the operands of a sow are not a place and a value, or it does not return an order token"),
+    ("reap", lambda f, n, k: _fits_sown(f, n), "the output of a reap has no row for something that is sown below"),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call or map of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < len(f.callee(n).phases), "the callee has no such later phase"),
     ("resume", lambda f, n, k: len(f.resumes[link_of(n), phase_of(n)]) == 1, "a phase is resumed twice"),

@@ -34,6 +34,7 @@ class Role(Enum):
     COLLECT = auto()  # adds to a sum of the entry
     COLLECTED = auto()  # takes such a sum, where the entry was made
     RULE = auto()  # library: part of a derivative that the user wrote (custom.py)
+    SOW = auto()  # library: gives a value to the collector around, at a place
 
 
 class Structural(NamedTuple):
@@ -81,6 +82,9 @@ LIBRARY = _table(
     Structural("direction", Role.RULE, 1, 1),
     Structural("cotangent", Role.RULE, 1, 1, _INDEX),
     Structural("custom", Role.RULE, integers=("arguments",)),
+    # `sow place value`, and beside the call that is the collector: `reap call n`, the values by place (passes/reap.py).
+    Structural("sow", Role.SOW, 2, 1),
+    Structural("reap", Role.LINK, 2, 1),
 )
 
 STATIC = _table(
@@ -129,6 +133,7 @@ COLLECTED = _sites(STATIC, Role.COLLECTED)
 ENTERS = {row.name: row.enters for row in LIBRARY.values() if row.enters}  # the attribute that names what is entered
 ENTERING = {**_sites(LIBRARY, Role.ENTER), "resume": ""}
 RULES = _sites(LIBRARY, Role.RULE)
+SOWS = _sites(LIBRARY, Role.SOW)
 LINKED = _sites(LIBRARY, Role.LINK, Role.COLLECTED)  # their first input is the call that they continue
 
 

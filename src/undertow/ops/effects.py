@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from undertow.ir.structure import is_primitive
+from undertow.ir.structure import SOWS, is_primitive
 from undertow.ops.op import CATALOGUE
 
 
 def acts(op: str) -> bool:
-    """Does an operator act on the world? An unknown one might."""
-    return is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect)
+    """Does an operator act on the world, or on a collector? An unknown one might."""
+    return op in SOWS or (is_primitive(op) and (op not in CATALOGUE or CATALOGUE[op].effect))
 
 
 def is_stateful(op: str) -> bool:

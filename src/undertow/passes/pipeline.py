@@ -14,6 +14,7 @@ simplify   constant folding, common subexpressions, algebraic identities, dead c
 delay      arguments that not every path through the callee needs are computed where one does
 restore    arrays that are changed, handed on and restored are what they were, so what comes after need not wait
 split      calls that the iterations of a loop do not need from each other are made in a map, so they share waves
+reap       collectors gather what the activations below them sow
 extend     gradients become second visits to activations, tangents are computed beside the values
 constants  arguments of second visits that are always the same become constants
 hoist      arguments that every recursive call hands on unchanged are read from the entry
@@ -43,6 +44,7 @@ from undertow.passes.phase_constants import propagate_constants
 from undertow.passes.report import Report, size
 from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
+from undertow.passes.sown.reap import reap
 from undertow.passes.split import split_loops
 
 
@@ -85,6 +87,9 @@ PASSES: Table = (
     # Before `extend`, so that the second visits to these calls share waves, too.
     ("split", split_loops, frozenset({"simple", "waves"})),
     ("simplify", simplify, frozenset({"simple", "split"})),
+    ("reap", reap, frozenset({"entries"})),
+    ("reap", partial(reap, collect=False), frozenset({"no entries"})),
+    ("simplify", simplify, frozenset({"simple", "reap"})),
     ("extend", extend, frozenset({"entries"})),
     ("extend", partial(extend, collect=False), frozenset({"no entries"})),
     ("simplify", simplify, frozenset({"simple", "extend"})),

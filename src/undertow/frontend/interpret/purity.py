@@ -26,6 +26,7 @@ from undertow.errors import CaptureError
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import FunctionGraph, Node
+from undertow.ir.structure import SOWS
 from undertow.ops.op import CATALOGUE
 
 # Modules whose functions, classes and methods are pure, but for the exceptions below. Those with an underscore are the
@@ -318,12 +319,12 @@ def why_refused(function: Any, written: str, has_traced: bool) -> tuple[str, str
 
 
 def has_lasting_effect(nodes: Sequence[Node], graphs: Mapping[str, FunctionGraph]) -> bool:
-    """Do these nodes, or the functions that they call, print or assign? A fault would be the same at every call."""
+    """Do these nodes, or the functions that they call, print, assign or sow? A fault would be the same each time."""
     stack, seen = list(nodes), set[str]()
     while stack:
         node = stack.pop()
         row = CATALOGUE.get(node.op)
-        if row is not None and row.effect and node.op not in ("assert", "raise"):
+        if node.op in SOWS or (row is not None and row.effect and node.op not in ("assert", "raise")):
             return True
         callee = node.attrs.get("callee") or node.attrs.get("body")
         if isinstance(callee, str) and callee not in seen and callee in graphs:

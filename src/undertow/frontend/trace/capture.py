@@ -163,8 +163,6 @@ class CaptureSession(Scope):
         builder = self.ctx.open_builder
         assert callee.results is not None
         effectful = "effect" in callee.hidden or "order" in callee.hidden
-        if not callee.results.types and not callee.written and not callee.outer_arrays and not effectful:
-            return self.interpreter.owned.own_containers(tree.unflatten(callee.results.structure, [])), []
         leaves = arguments.leaves
         if arguments.weak:  # the callee may have met values of another dtype
             leaves = [as_dtype(leaf, type.dtype) for leaf, type in zip(leaves, callee.types, strict=True)]

@@ -72,6 +72,11 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= lowest
 
 
+def differentiable(functions: Mapping[str, FunctionGraph], name: str) -> list[str]:
+    """The graphs that a graph enters, and derivatives with it. Groups are done: collectors have a rule instead."""
+    return [entered for entered in entered_by(functions[name]) if not functions[entered].group]
+
+
 @dataclass(slots=True, eq=False)
 class Body:
     """One graph and its dependences. A set of its parameters is a mask: a bit for each, phase by phase."""
@@ -105,17 +110,17 @@ class Flows:
         """`reading`: further graphs whose reads of variables count."""
         self.functions = functions
         self.bodies: dict[str, Body] = {}
-        for name in reachable(names, lambda name: entered_by(functions[name])):
+        for name in reachable(names, lambda name: differentiable(functions, name)):
             counts = [len(visit.params) for visit in functions[name].phases]
             self.bodies[name] = Body(functions[name], [sum(counts[:phase]) for phase in range(len(counts))])
         callers: dict[str, list[str]] = {name: [] for name in self.bodies}
         for name, body in self.bodies.items():
             for number, node in enumerate(body.graph.nodes):
-                if node.op in ENTERS:
+                if node.op in ENTERS and node.attrs.text(ENTERS[node.op]) in self.bodies:
                     body.visits[number] = [number]
                     body.targets[number] = target = node.attrs.text(ENTERS[node.op])
                     callers[target].append(name)
-                elif node.op == "resume":
+                elif node.op == "resume" and link_of(node) in body.visits:
                     body.visits[link_of(node)].append(number)
         nodes = (node for name in {*reading, *self.bodies} for node in functions[name].nodes)
         self._read = {node.attrs.get("variable") for node in nodes if _is_state(node) and "how" not in node.attrs}
@@ -129,6 +134,8 @@ class Flows:
             if not any(map(is_float, node.types)):
                 continue
             if node.op in ENTERING:
+                if (link_of(node) if node.op == "resume" else number) not in body.visits:
+                    continue
                 sources = [list(self._sources(body, number, node, index)) for index in range(len(node.types))]
             elif node.op == "custom":
                 around = unruled(graph).values()

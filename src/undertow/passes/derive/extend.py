@@ -49,9 +49,9 @@ from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.names import Names
 from undertow.ir.sparse import rows_types, sparse_of
-from undertow.ir.walk import entered_by, link_of, reachable, target_of
+from undertow.ir.walk import link_of, reachable, target_of
 from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
-from undertow.passes.derive.activity import Activity, Flows, Request
+from undertow.passes.derive.activity import Activity, Flows, Request, differentiable
 from undertow.passes.derive.entries import NO_ENTRIES, Entries, find_entries
 from undertow.passes.derive.forward import Forward
 from undertow.passes.derive.reverse import Reverse, extended_call, write_resume
@@ -104,7 +104,7 @@ def _differentiated(graph: FunctionGraph, *ops: str) -> list[str]:
 
 
 def _below(library: Library, names: list[str]) -> dict[str, None]:
-    return reachable(names, lambda name: entered_by(library.functions[name]))
+    return reachable(names, lambda name: differentiable(library.functions, name))
 
 
 def _next(library: Library, targets: dict[str, list[str]]) -> str:

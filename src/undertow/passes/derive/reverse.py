@@ -26,7 +26,7 @@ from undertow.ops.term import Term, fitted, total
 from undertow.passes.derive.activity import Activity, Request
 from undertow.passes.derive.entries import Entries, first_param
 from undertow.passes.derive.pieces import added
-from undertow.passes.derive.writer import DerivativeWriter, no_row
+from undertow.passes.derive.writer import DerivativeWriter, joined_up, no_row
 from undertow.types import CTL, Shape, Type
 
 
@@ -157,20 +157,11 @@ class Reverse:
         """The order token after everything that this phase collects, in all branches."""
         writer = self.writer
         writer.span, writer.device = self.graph.span, ""
-        for then in reversed(range(1, len(self.draft.regions), 2)):
-            if then not in self.tokens and then + 1 not in self.tokens:
-                continue
-            sides: list[Port] = []
-            for region in (then, then + 1):
-                writer.region = region
-                sides.append(writer.join(self.tokens.pop(region, [])))
-            parent = self.draft.regions[then].parent
-            assert parent is not None
-            writer.region = parent
-            token = writer.add("merge", sides, (CTL,), name="d.done")
-            self.tokens.setdefault(parent, []).append(Port(token))
-        writer.region = 0
-        return writer.join(self.tokens.pop(0, []))
+
+        def merge(*sides: Port) -> Port:
+            return Port(writer.add("merge", sides, (CTL,), name="d.done"))
+
+        return joined_up(writer, self.tokens, writer.join, merge)
 
     def undo(self, number: int, node: Node) -> None:
         if node.op in ENTERING:

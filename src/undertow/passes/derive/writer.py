@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -113,6 +114,35 @@ class DerivativeWriter:
         if len(tokens) == 1:
             return tokens[0]
         return Port(self.add("identity", tokens[:1], (CTL,), controls=tuple(tokens[1:]), name="d.done"))
+
+
+X = TypeVar("X")
+
+
+def joined_up(
+    writer: DerivativeWriter,
+    parts: dict[int, list[X]],
+    join: Callable[[list[X]], X],
+    merge: Callable[[X, X], X],
+    top: int = 0,
+) -> X:
+    """What all regions below `top` give, by region, as one: joined in each, and merged where a branch ends.
+
+    Both write into the current region; `join` of nothing is what a side gives that has no part.
+    """
+    regions = writer.draft.regions
+    for then in reversed(range(1, len(regions), 2)):
+        if top not in (then, then + 1) and (then in parts or then + 1 in parts):
+            sides: list[X] = []
+            for region in (then, then + 1):
+                writer.region = region
+                sides.append(join(parts.pop(region, [])))
+            parent = regions[then].parent
+            assert parent is not None
+            writer.region = parent
+            parts.setdefault(parent, []).append(merge(sides[0], sides[1]))
+    writer.region = top
+    return join(parts.pop(top, []))
 
 
 def no_row(kind: str, node: Node, row: NoGradient, hint: str) -> CaptureError:
