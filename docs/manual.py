@@ -42,6 +42,8 @@ _TITLES = {
     "undertow.api.grad": "Gradients",
     "undertow.api.jvp": "Tangents",
     "undertow.api.check_grads": "Checking derivatives",
+    "undertow.api.reap": "A result for each activation",
+    "undertow.frontend.functions.sowing": "What activations give",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
     "undertow.api.save": "Saving",

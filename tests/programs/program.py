@@ -31,7 +31,7 @@ from undertow.passes.pipeline import make_library
 TAGS = frozenset(
     (
         "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy",
-        "late", "deep", "fault", "abandons", "gradient",
+        "late", "deep", "fault", "abandons", "gradient", "sown",
     )
 )  # fmt: skip
 

@@ -211,22 +211,24 @@ def put_outside(n: ut.i64):
 W = np.array([0.5, -1.0, 2.0, 0.25, 1.5])
 
 PROGRAMS = [
-    program(calls_by_argument, (0,), (6,), tags="recursive"),
-    program(node_values, (W,), tags="recursive"),
-    program(node_values, (np.stack([W, W * 2, -W]),), tags="recursive", by="map"),
-    program(node_losses, (W, W - 1), tags="recursive"),
-    program(by_level, (np.arange(1, 8, dtype=np.float32),), (np.zeros(0, np.float32),), tags="recursive arrays"),
-    program(sown_by_both, (0,), (8,), (9,), tags="mutual branch"),
-    program(generated, (0.75, 0), (0.75, 6), tags="loop"),
+    program(calls_by_argument, (0,), (6,), tags="sown recursive"),
+    program(node_values, (W,), tags="sown recursive"),
+    program(node_values, (np.stack([W, W * 2, -W]),), tags="sown recursive", by="map"),
+    program(node_losses, (W, W - 1), tags="sown recursive"),
+    program(by_level, (np.arange(1, 8, dtype=np.float32),), (np.zeros(0, np.float32),), tags="sown recursive arrays"),
+    program(sown_by_both, (0,), (8,), (9,), tags="sown mutual branch"),
+    program(generated, (0.75, 0), (0.75, 6), tags="sown loop"),
     # Stated: a loop whose test sows becomes calls, and a function without a result is called by one that has one.
-    program(searched, (5,), tags="loop", stated=[(6, np.array([0, 0, 2, 0, 4, 0, 6, 0]))]),
-    program(mapped, (np.arange(4.0),), tags="map"),
-    program(in_lanes, (np.array([3, 0, 6]),), tags="map recursive"),
-    program(calls_of_calls, (4,), tags="recursive"),
-    program(marked, (0,), (4,), tags="recursive", stated=[np.zeros(0, np.int32), np.array([7, 8, 9, 10], np.int32)]),
-    program(unheard, (5,), tags="recursive map"),
-    program(weighted, (0.75, 3), tags="recursive closure"),
-    program(in_parts, (np.array([0.5, -0.25, 2.0]), 3), tags="loop map"),
-    program(put_twice, (3,), tags="recursive fault"),
-    program(put_outside, (3,), tags="recursive fault"),
+    program(searched, (5,), tags="sown loop", stated=[(6, np.array([0, 0, 2, 0, 4, 0, 6, 0]))]),
+    program(mapped, (np.arange(4.0),), tags="sown map"),
+    program(in_lanes, (np.array([3, 0, 6]),), tags="sown map recursive"),
+    program(calls_of_calls, (4,), tags="sown recursive"),
+    program(
+        marked, (0,), (4,), tags="sown recursive", stated=[np.zeros(0, np.int32), np.array([7, 8, 9, 10], np.int32)]
+    ),
+    program(unheard, (5,), tags="sown recursive map"),
+    program(weighted, (0.75, 3), tags="sown recursive closure"),
+    program(in_parts, (np.array([0.5, -0.25, 2.0]), 3), tags="sown loop map"),
+    program(put_twice, (3,), tags="sown recursive fault"),
+    program(put_outside, (3,), tags="sown recursive fault"),
 ]

@@ -253,6 +253,19 @@ function f(w: f64[3], n: i64) -> (m)
 """
 
 
+REAPED = """\
+library 1 main=main
+
+main main(x: f64, n: i64) -> (y, z)
+  y: f64    = call x callee="f"
+  z: f64[?] = reap y, n add=false
+
+function f(x: f64) -> (y)
+  y: f64   = multiply x, x
+  sow: ctl = sow 3:i64, y
+"""
+
+
 STATIC_THREE = dump(flatten(parse_library(THREE_PHASES)))
 STATIC_MAP_PHASES = dump(flatten(parse_library(MAP_PHASES)))
 STATIC_HOISTED = dump(flatten(parse_library(HOISTED)))

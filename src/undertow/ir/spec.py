@@ -391,10 +391,12 @@ def _shares_entries(f: FunctionIndex, n: Node) -> bool:
 
 
 def _fits_sown(f: FunctionIndex, n: Node) -> bool:
-    """Does a reap take a length, and has its output a row for whatever is sown below its call?"""
+    """Does a reap take a length, has its output a row for whatever is sown below its call, and is it the only one?"""
     name = f.nodes[link_of(n)].attrs.text("callee")
     row = _row(n.types[0])
     if row is None or f.type(n.inputs[1]) != Type(i64) or type(n.attrs.get("add")) is not bool:
+        return False
+    if sum(link_of(other) == link_of(n) for _, other in f.of("reap")) > 1:
         return False
     sown = (graph.type_of(node.inputs[1]) for graph, node in sown_below(f.library.functions, name))
     return all(row.accepts(type_.with_dtype(row.dtype)) for type_ in sown)
@@ -438,7 +440,7 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
     ("shared", lambda f, n, k: _accepts(n.types[0], f.shared(n)),
      "a node does not accept the shared value that it reads"),
     ("gradient collected collected_rows reap", lambda f, n, k: _is_link(f, n) and f.nodes[link_of(n)].op == "call",
-     "the first input of a gradient, collected or reap is not a call of the same region"),
+     "the first input of a gradient or collected, or of a reap, is not a call of the same region"),
     ("gradient", lambda f, n, k: f.gradients[link_of(n)] == 1, "a call has two gradients"),
     ("gradient", lambda f, n, k: _is_gradient(f, n),
      "the operands of a gradient are not the cotangents of the results `given`, or its outputs not those of `wanted`"),
@@ -452,7 +454,8 @@ CALLS: list[Rule[FunctionIndex, Node]] = [
      "a collected belongs to a call that makes no entry, or does not have the type of the hoisted argument"),
     ("sow", lambda f, n, k: n.types == (CTL,) and f.type(n.inputs[0]) == Type(i64) and f.type(n.inputs[1]) != CTL,
      "the operands of a sow are not a place and a value, or it does not return an order token"),
-    ("reap", lambda f, n, k: _fits_sown(f, n), "the output of a reap has no row for something that is sown below"),
+    ("reap", lambda f, n, k: _fits_sown(f, n),
+     "a reap takes no length, its output has no row for what is sown below, or its call has two of them"),
     ("resume", lambda f, n, k: _is_link(f, n), "the first input of a resume is not a call or map of the same region"),
     ("resume", lambda f, n, k: 0 < phase_of(n) < len(f.callee(n).phases), "the callee has no such later phase"),
     ("resume", lambda f, n, k: len(f.resumes[link_of(n), phase_of(n)]) == 1, "a phase is resumed twice"),

@@ -20,6 +20,7 @@ from tests.support.ir_texts import (
     LOOPS,
     MAP_PHASES,
     PHASES,
+    REAPED,
     STATIC,
     STATIC_COLLECTED,
     STATIC_HOISTED,
@@ -57,6 +58,7 @@ VALID = {
     "gradient": GRADIENT,
     "collected": COLLECTED,
     "static collected": STATIC_COLLECTED,
+    "reaped": REAPED,
 }
 
 
@@ -276,6 +278,16 @@ BROKEN = [
      "a node's output does not accept the value that it carries"),
     (STATIC_COLLECTED, "main/d.collected: f64[3] = collected main/w index=0 site=1 ^main/d.y",
      "main/d.collected: ctl = collect main/w index=0", "a collect can run where no entry is above it"),
+    # collectors
+    (REAPED, "sow 3:i64, y", "sow 3.0:f64, y", "the operands of a sow are"),
+    (REAPED, "sow 3:i64, y", "sow y, 3:i64", "the operands of a sow are"),
+    (REAPED, "sow: ctl =", "sow: f64 =", "the operands of a sow are"),
+    (REAPED, "reap y, n", "reap x, n", "the first input of a gradient or collected, or of a reap"),
+    (REAPED, "reap y, n", "reap y, x", "a reap takes no length"),
+    (REAPED, "z: f64[?] =", "z: f64[?,2] =", "a reap takes no length"),
+    (REAPED, "z: f64[?] =", "z: f64 =", "a reap takes no length"),
+    (REAPED, " add=false", "", "a reap takes no length"),
+    (REAPED, "n add=false\n", "n add=false\n  w: f64[?] = reap y, n add=false\n", "a reap takes no length"),
     # tangents
     *(
         (TANGENT, old, new, "`given` and `wanted` of a tangent")

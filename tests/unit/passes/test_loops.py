@@ -388,7 +388,7 @@ def case_of(program: Program, case: int) -> tuple[Library, list[Any]]:
     return found, inputs
 
 
-APART = {"lazy", "late", "deep", "gradient"}  # the last are not run as they were captured
+APART = {"lazy", "late", "deep", "gradient", "sown"}  # the last two are not run as they were captured
 WITH_LOOPS = [
     program
     for program in PROGRAMS
