@@ -40,7 +40,8 @@ class Collector:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         current = context([*args, *kwargs.values()])
         if current is not None and current.builder is not None:
-            reaped, every = self._function.__undertow_definition__, (*self._bound, *args)
+            reaped: Any = self._function.__undertow_definition__
+            every = (*self._bound, *args)
             with capturing(current):
                 return current.give(drive(reaped.write(current.session, self._n, every, kwargs)))
         if settings().engine == PYTHON:
