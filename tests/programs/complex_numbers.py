@@ -29,10 +29,10 @@ def escape(c: complex, z: complex, n: int) -> int:
 
 
 @ut.function
-def horner(coefficients: ut.c128[None], z: complex, n: int) -> complex:
+def polynomial(coefficients: ut.c128[None], z: complex, n: int) -> complex:
     if n == 0:
         return 0j
-    return horner(coefficients, z, n - 1) * z + coefficients[n - 1]
+    return polynomial(coefficients, z, n - 1) * z + coefficients[n - 1]
 
 
 @ut.function
@@ -128,7 +128,7 @@ def modulus(z: complex, n: int) -> float:
 
 
 @ut.function
-def slope(z: complex, n: int):
+def modulus_slope(z: complex, n: int):
     return ut.grad(modulus)(z, n)
 
 
@@ -199,7 +199,7 @@ PROGRAMS = [
         escape, (np.array([0.3 + 0.5j, 1 + 1j, -1]), np.zeros(3, complex), np.zeros(3, int)), name="escapes", by="map",
         tags="recursive map",
     ),
-    program(horner, (_SIGNAL, 0.5 - 1j, 8), (_SIGNAL, 2, 0), tags="recursive arrays"),
+    program(polynomial, (_SIGNAL, 0.5 - 1j, 8), (_SIGNAL, 2, 0), tags="recursive arrays"),
     program(roots_of_unity, (3,), (8,), (1,), tags="loop"),
     program(newton, (1 + 1j, 8), (-2j, 3), (0.5, 4)),
     program(elementary, (0.3 - 0.7j,), (2 + 0.5j,), tags="branch"),
@@ -208,7 +208,7 @@ PROGRAMS = [
     program(listed, (0,), (7,), tags="loop branch"),
     program(circuit, (np.array([0.3, 1.1]), 2), (np.array([0.5]), 1), (np.zeros(0), 0), tags="recursive loop arrays"),
     program(
-        slope, (1 + 1j, 3), (0.5j, 1), tags="gradient recursive",
+        modulus_slope, (1 + 1j, 3), (0.5j, 1), tags="gradient recursive",
         stated=[3 * np.sqrt(2) ** 2 * np.conj(1 + 1j) / np.sqrt(2), -1j],
     ),
     program(energy_slope, (_SIGNAL,), tags="gradient recursive arrays", stated=[_energy_slope(_SIGNAL)]),

@@ -557,8 +557,11 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "iu" and array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-        if array.dtype == np.dtype(np.uint64) and array.size and array.max() > np.iinfo(np.int64).max:
-            raise TypeMismatch(f"{array.max()} does not fit in i64", hint="use smaller numbers, or floats")
+        if array.dtype == np.dtype(np.uint64):  # beside other integers NumPy makes it a float: widening would differ
+            raise TypeMismatch(
+                f"{'an array of uint64' if array.ndim else 'a uint64'} is not a value that Undertow can compute with",
+                hint="convert it with x.astype(np.int64), which holds numbers below 2**63",
+            )
         return np.asarray(array, np.int64 if array.dtype.itemsize > 2 else np.int32)[()]
     if array.dtype == np.dtype(np.float16):
         return np.asarray(array, np.float32)[()]
