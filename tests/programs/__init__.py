@@ -35,6 +35,7 @@ from tests.programs import (
     order,
     sown,
     splits,
+    tries,
     weak,
 )
 from tests.programs.program import Expected as Expected
@@ -55,6 +56,7 @@ _MODULES = (
     complex_numbers,
     containers,
     control,
+    tries,
     changes,
     arrays,
     in_place,

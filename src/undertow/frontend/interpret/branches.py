@@ -12,6 +12,7 @@ number computed at run time says where it continues.
 from __future__ import annotations
 
 import ast
+import contextlib
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -48,6 +49,7 @@ from undertow.frontend.interpret.raising import or_absent
 from undertow.frontend.interpret.reducing import items_of, loop_over
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, TracedRange
 from undertow.frontend.interpret.statements import Statements
+from undertow.frontend.interpret.trying import try_block
 from undertow.frontend.interpret.written import Computed
 from undertow.frontend.syntax.annotations import may_be_none
 from undertow.frontend.syntax.queries import HINTS
@@ -97,6 +99,10 @@ class StatementInterpreter(Statements):
         outcome = yield or_absent(partial(self._run, cell, stop, env), self.ctx)
         return Return(ABSENT, self.ctx.span) if outcome is ABSENT else outcome
 
+    def run_uncaught(self, cell: Cell | None, env: Env) -> Work:
+        """Run statements to the end; an exception that Python raises during capture arrives at the caller."""
+        return self._run(cell, None, env)
+
     def _run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
         while cell is not None and cell is not stop:
             statement = cell.statement
@@ -123,6 +129,8 @@ class StatementInterpreter(Statements):
                 continue
             elif isinstance(statement, ast.With):
                 step = self.with_block(statement, cell.next, env)
+            elif isinstance(statement, ast.Try):
+                step = try_block(self, statement, cell.next, env)
             elif isinstance(statement, ast.Return):
                 value = None
                 if statement.value is not None:
@@ -382,13 +390,19 @@ class StatementInterpreter(Statements):
                 if isinstance(fault, UndertowError):
                     raise
                 manager = None  # the expression itself failed (no such file): `with` cannot be captured anyway
-            if not hasattr(type(manager), "__undertow_capture__"):
+            if not hasattr(type(manager), "__undertow_capture__") and not _is_harmless(manager):
                 if hasattr(manager, "close"):
                     manager.close()
                 is_subgraph = hasattr(type(manager), "__undertow_definition__")
-                hint = HINTS["SubGraph" if is_subgraph else "With"]
+                is_errstate = isinstance(manager, np.errstate)
+                hint = HINTS["SubGraph" if is_subgraph else "errstate" if is_errstate else "With"]
                 raise CaptureError("`with` cannot be captured", self.span(node, env), hint)
             managers.append(manager)
+        if all(map(_is_harmless, managers)):
+            for manager, item in zip(managers, node.items, strict=True):
+                if item.optional_vars is not None:
+                    yield self.assign(item.optional_vars, getattr(manager, "enter_result", None), env)
+            return None, cells(node.body, after)
         try:
             for manager, item in zip(managers, node.items, strict=True):
                 entered = manager.__enter__()
@@ -399,6 +413,17 @@ class StatementInterpreter(Statements):
             for manager in reversed(managers):
                 manager.__exit__(None, None, None)
         return outcome, after
+
+
+_ERRORS = ("all", "divide", "over", "under", "invalid")  # of np.errstate
+
+
+def _is_harmless(manager: Any) -> bool:
+    """Is it a context manager of Python's or NumPy's that means nothing to a graph?"""
+    if isinstance(manager, np.errstate):
+        held = getattr(manager, "kwargs", None) or {name: getattr(manager, f"_{name}", None) for name in _ERRORS}
+        return set(held.values()) <= {"ignore", "warn", None}
+    return type(manager) is contextlib.nullcontext
 
 
 def _is_endless(node: ast.While) -> bool:

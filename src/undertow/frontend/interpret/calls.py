@@ -83,6 +83,7 @@ class Interpreter(Containers):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx)
         self.call_site: ast.Call | None = None  # the call that was written last, for messages
+        self.thrown: BaseException | None = None  # what a `raise` of the user's has raised last, during capture
         self.cached: dict[Any, Any] = {}  # results of functions under functools.cache
 
     def make_closure(self, node: Any, env: Env) -> Work:

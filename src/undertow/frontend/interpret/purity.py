@@ -50,7 +50,7 @@ _IMPURE = frozenset((
     *(f"numpy.{name}" for name in (
         "copyto", "fill_diagonal", "fromfile", "genfromtxt", "load", "loadtxt", "memmap", "place", "put",
         "put_along_axis", "putmask", "save", "savetxt", "savez", "savez_compressed", "set_printoptions", "setbufsize",
-        "seterr", "seterrcall", "show_config", "show_runtime", "tofile", "dump", "open_memmap", "errstate",
+        "seterr", "seterrcall", "show_config", "show_runtime", "tofile", "dump", "open_memmap", "__enter__",
         "geterr", "geterrcall", "getbufsize", "get_printoptions", "printoptions",
     )),
 ))  # fmt: skip

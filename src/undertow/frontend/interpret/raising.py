@@ -24,8 +24,8 @@ from undertow.ir.exact import exact
 from undertow.ops.debug import ERRORS
 from undertow.ops.own_errors import name_of
 
-_LATE = (IndexError, KeyError, ZeroDivisionError, AssertionError)
-_ALL = (*_LATE, AttributeError, TypeError)
+LATE = (IndexError, KeyError, ZeroDivisionError, AssertionError)
+_ALL = (*LATE, AttributeError, TypeError)
 
 
 def is_conditional(ctx: Context) -> bool:
@@ -91,7 +91,7 @@ def or_absent(work: Callable[[], Any], ctx: Context) -> Work:
         return (yield work())
     except Halted:
         return ABSENT
-    except _LATE as fault:
+    except LATE as fault:
         # A graph that was given up half-way cannot be called: then the error is that of the capture.
         if not is_conditional(ctx) or ctx.session.failed_captures != failed:
             raise

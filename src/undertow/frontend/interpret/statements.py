@@ -147,7 +147,8 @@ class Statements(Interpreter):
         if isinstance(error, KeyboardInterrupt):
             raise CaptureError("`raise KeyboardInterrupt` cannot be captured", hint=HINTS["Raise"])
         if not is_conditional(self.ctx):
-            raise error  # whenever the function runs
+            self.thrown = error() if isinstance(error, type) else error
+            raise self.thrown  # whenever the function runs
         raise_at_run_time(kind, error)
         raise Halted
 

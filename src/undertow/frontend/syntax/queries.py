@@ -51,6 +51,7 @@ HINTS = {
     "Try": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
     "TryStar": "test the condition with `if` before it can fail, or move the `try` outside @ut.function",
     "SubGraph": "define the SubGraph before the function and call it here, with what it needs as inputs",
+    "errstate": "results are inf and nan where NumPy would raise: test them with np.isfinite(x)",
     "With": "open files and locks outside @ut.function, and pass their contents as arguments",
     "AsyncWith": "move it outside @ut.function",
     "AsyncFor": "use an ordinary `for`",
