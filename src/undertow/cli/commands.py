@@ -47,12 +47,17 @@ class Commands(TyperGroup):
             return name, command, rest
         found = loaded(name)
         if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
             alone.command(name, context_settings=_SETTINGS.get(name, {}))(found)
             found = alone
         command = typer.main.get_command(found)
         command.name = name
         return name, command, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """All of each summary: Click's own list cuts them to one line."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, _, summary in COMMANDS])
 
 
 app = typer.Typer(
@@ -61,6 +66,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # importing what draws frames takes as long as importing NumPy
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
