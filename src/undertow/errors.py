@@ -145,7 +145,7 @@ class _OfKind(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         base = next(kind for kind in type(self).__mro__ if kind in _PICKLED)
-        return _unpickled, (base, self.what, self._kind), self.__dict__
+        return _unpickled, (base, self.what, self._kind, self.args), self.__dict__
 
 
 class UndertowError(Exception):
@@ -291,8 +291,10 @@ def _class_of_kind(base: type[_OfKind], kind: type[Exception]) -> type[_OfKind]:
     return made
 
 
-def _unpickled(base: type[_OfKind], what: str, kind: type[Exception] | None) -> _OfKind:
-    return base(what, kind=kind)
+def _unpickled(base: type[_OfKind], what: str, kind: type[Exception] | None, args: tuple[Any, ...]) -> _OfKind:
+    made = base(what, kind=kind)
+    made.args = args
+    return made
 
 
 class RecursionLimit(RunError, RecursionError):
@@ -319,6 +321,16 @@ def with_article(name: str) -> str:
     """
     is_vowel = name[:1].lower() in set("aeiou") and not name.lower().startswith(("us", "uni", "ut"))
     return f"{'an' if is_vowel else 'a'} {name}"
+
+
+def kind_of(value: object) -> str:
+    """What a value is, with its article, for messages. A class of ours says what it stands for in a user's program.
+
+    >>> kind_of([1]), kind_of(range(3))
+    ('a list', 'a range')
+    """
+    said: str | None = getattr(type(value), "__undertow_said__", None)
+    return said or with_article(type(value).__name__)
 
 
 def brief(value: object, longest: int = 60) -> str:

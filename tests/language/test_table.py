@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +89,18 @@ def test_differences_are_by_design() -> None:
     assert kinds(3, 0.5).dtype == np.float32
     assert counted(np.array([True, True])) == (2, ())
     assert [type(value) for value in chosen(3)] == [np.float64, np.float64]
+
+
+def test_differences_of_comparisons_are_by_design() -> None:
+    """An integer beside a float is converted; NaN is larger than numbers, where items are sorted."""
+
+    @ut.function
+    def compared(n: ut.i64, x: ut.f64):
+        return n == x, n > x
+
+    @ut.function
+    def in_order(x: ut.f64, y: ut.f64):
+        return sorted([x, y, 1.0])
+
+    assert compared(2**53 + 1, 2.0**53) == (True, False)
+    assert in_order(math.nan, 2.0)[:2] == [1.0, 2.0]

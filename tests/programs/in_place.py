@@ -204,6 +204,28 @@ def lanes_of_their_own(x: ut.f64[None, 3]):
     return ut.map(filled, x)
 
 
+@ut.function
+def count_up(x: ut.i64[None], i: ut.i64):
+    """What has no result needs no annotation for it."""
+    if i == len(x):
+        return
+    x[i] += i
+    count_down(x, i + 1)
+
+
+@ut.function
+def count_down(x: ut.i64[None], i: ut.i64):
+    if i < len(x):
+        x[i] -= i
+        count_up(x, i + 1)
+
+
+@ut.function
+def by_procedures(x: ut.i64[None]):
+    count_up(x, 0)
+    return x
+
+
 PROGRAMS = [
     program(squares_filled_in, (7,), (0,), tags="arrays loop"),
     program(names_and_views, (7,), tags="arrays"),
@@ -219,5 +241,6 @@ PROGRAMS = [
     program(by_masks_and_rows, (np.arange(6.0), np.array([1, 1, 4])), tags="arrays"),
     program(in_lists_and_objects, (3,), tags="arrays containers"),
     program(set_at, (np.zeros(3), 2), tags="arrays recursive"),
+    program(by_procedures, (np.zeros(5, np.int64),), (np.zeros(0, np.int64),), tags="arrays recursive mutual"),
     program(lanes_of_their_own, (np.zeros((2, 3)),), tags="arrays map recursive"),
 ]

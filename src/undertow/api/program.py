@@ -155,6 +155,9 @@ class Program:
             own = own_error(fault)
             if own is None:
                 raise
+            if isinstance(fault, type(own)):  # one of Python's classes, and so is the fault
+                fault.args = own.args
+                raise
             raise own from fault
         except OSError as fault:
             check_written(fault, chosen)

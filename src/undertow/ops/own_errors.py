@@ -1,4 +1,4 @@
-"""Exceptions of the user's own classes that a graph raises.
+"""Exceptions that a graph raises: those of the user's own classes, and Python's with arguments other than one text.
 
 A graph knows them by a name, since it is data that can be saved. The process that has captured the function knows the
 class and how to make the instance; elsewhere the exception of Python's arrives that the class derives from.
@@ -27,6 +27,6 @@ def name_of(kind: type[BaseException], form: Hashable, make: Make) -> str:
 
 
 def own_error(fault: BaseException) -> BaseException | None:
-    """The exception that the program has raised, if a fault stands for one of a class of the user's."""
+    """The exception that the program has raised, if a fault stands for one whose arguments are more than its text."""
     name, values = fault.raised if isinstance(fault, Fault) and fault.raised else ("", ())
     return _MAKERS[name][2](values) if name in _MAKERS else None

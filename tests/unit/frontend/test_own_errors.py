@@ -57,6 +57,39 @@ def test_it_arrives_as_that_error(n: int, engine: str) -> None:
     assert len(cause.calls) == (1 if n in (101, 2) else 2 if n == 12 else 3)
 
 
+@ut.function
+def fussy(n: ut.i64, x: ut.f64, v: ut.i64[2]) -> ut.i64:
+    if n == 0:
+        raise ValueError(n)
+    if n == 1:
+        raise KeyError("x", n, x > 1)
+    if n == 2:
+        raise IndexError((n, x))
+    if n == 3:
+        raise ValueError
+    if n == 4:
+        raise TooDeep(n, why="v")
+    if n == 5:
+        raise ValueError(v)
+    raise ValueError(f"{n} {x} {v}")
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@pytest.mark.parametrize("n", range(7))
+def test_arguments_are_those_of_python(n: int, engine: str) -> None:
+    arguments = n, 1.5, np.array([1, 2])
+    with forced(), pytest.raises(Exception) as info:
+        fussy.run(*arguments, engine=engine)
+    with pytest.raises(Exception) as expected:
+        fussy.run(*arguments, engine="python")
+    assert repr(info.value.args) == repr(expected.value.args)
+    assert repr(pickle.loads(pickle.dumps(info.value.args))) == repr(expected.value.args)
+    if n != 4:
+        assert isinstance(info.value, ut.Fault)
+        assert isinstance(info.value, type(expected.value))
+        assert repr(pickle.loads(pickle.dumps(info.value)).args) == repr(expected.value.args)
+
+
 def test_values_of_arrays_are_filled_in() -> None:
     @ut.function
     def total(xs: ut.f64[None]) -> ut.f64:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, kind_of
 from undertow.frontend.control.merge import Joined, join_values
 from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.trace.builder import START, Builder
@@ -189,7 +189,7 @@ def name_of(container: Any, state: State) -> str:
     for name, value in state.vars.items():
         if value is container:
             return f"`{name}`"
-    return f"a {type(container).__name__}"
+    return kind_of(container)
 
 
 def _contained(contents: Any) -> str:

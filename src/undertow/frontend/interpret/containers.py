@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, UnknownName
+from undertow.errors import CaptureError, Span, UnknownName, kind_of
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret import handles
@@ -171,7 +171,7 @@ class Containers(Expressions):
             return settled(self.ctx.session.seen(self.owned.adopt(item)), self.ctx)
         if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
             raise CaptureError(
-                f"a {type(value).__name__} cannot be cut at a traced index: its length would be known only at run time",
+                f"{kind_of(value)} cannot be cut at a traced index: its length would be known only at run time",
                 hint="make an array first: ut.asarray(items)[:n]",
             )
         if isinstance(value, (list, tuple)):
@@ -184,7 +184,7 @@ class Containers(Expressions):
                 element.base = roots_of(value)
             return element
         raise CaptureError(
-            f"a {type(value).__name__} cannot be indexed by a traced value",
+            f"{kind_of(value)} cannot be indexed by a traced value",
             hint=_LOOKUPS.get(type(value), "")
             or "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
         )
@@ -274,7 +274,7 @@ class Containers(Expressions):
         value = self.iterated(value)
         if special(self.ctx.session, value, "__next__") is not None:
             raise CaptureError(
-                f"a loop over a {type(value).__name__}, which has a `__next__` of its own, cannot be captured",
+                f"a loop over {kind_of(value)}, which has a `__next__` of its own, cannot be captured",
                 hint="write `__iter__` as a generator, with `yield`, or loop over a list",
             )
         self.hold_objects(value)
@@ -362,7 +362,7 @@ class Containers(Expressions):
         if not isinstance(container, (list, dict, deque)):
             is_variable = read(container) is not container
             raise CaptureError(
-                f"assigning to an item of a {type(container).__name__} cannot be captured",
+                f"assigning to an item of {kind_of(container)} cannot be captured",
                 hint="write v.assign(x) for the whole variable, v.assign_rows(i, rows) for rows"
                 if is_variable
                 else "create a new one, and assign it to a variable",
@@ -370,7 +370,7 @@ class Containers(Expressions):
         if has_traced(key):
             self.owned.let_grow(container, [value])
             raise CaptureError(
-                f"a {type(container).__name__} cannot be changed at a traced index",
+                f"{kind_of(container)} cannot be changed at a traced index",
                 hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"
                 + ("; a memo can be left out" if isinstance(container, dict) else ""),
             )

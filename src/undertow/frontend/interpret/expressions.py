@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, kind_of
 from undertow.frontend.control.aliasing import Aliases, is_array
 from undertow.frontend.control.changes import Changes
 from undertow.frontend.control.merge import by_condition, force, merge
@@ -486,7 +486,7 @@ def _refuse_repetition(left: Any, right: Any) -> None:
     for sequence, times in ((left, right), (right, left)):
         if isinstance(sequence, (list, tuple, str)) and isinstance(times, Traced) and not times.type.shape:
             raise CaptureError(
-                f"a {type(sequence).__name__} cannot be repeated a traced number of times",
+                f"{kind_of(sequence)} cannot be repeated a traced number of times",
                 hint="use an array: ut.zeros(n), ut.full(n, value)",
             )
 

@@ -12,6 +12,7 @@ from typing import Any
 from undertow.errors import CaptureError
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.syntax.match import FunctionNode
+from undertow.frontend.syntax.queries import own_nodes
 from undertow.frontend.values.traced import Context
 from undertow.ir.budget import check
 
@@ -29,6 +30,8 @@ class CapturedGenerator:
     """The iterator that a call of a captured generator function gives."""
 
     __slots__ = ("_ctx", "_is_plain", "_is_spent", "_name", "_over", "_stack", "again", "is_fresh")
+
+    __undertow_said__ = "a generator"  # in messages
 
     def __init__(self, ctx: Context, work: Work, name: str, over: Any = None, is_plain: bool = False) -> None:
         self._ctx, self._name, self._over = ctx, name, over
@@ -100,11 +103,4 @@ def spend(values: Any) -> None:
 
 def has_yield(node: FunctionNode) -> bool:
     """Is it the definition of a generator?"""
-    stack: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(item, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef, ast.ClassDef)):
-            stack.extend(ast.iter_child_nodes(item))
-    return False
+    return any(isinstance(item, (ast.Yield, ast.YieldFrom)) for item in own_nodes(node))

@@ -8,7 +8,7 @@ _MATH = {
     "cbrt": "np.sign(x) * abs(x) ** (1 / 3)",
     "copysign": "abs(x) if y >= 0 else -abs(x)",
     "erfc": "1 - math.erf(x)",
-    "fmod": "x - y * math.trunc(x / y)",
+    "fmod": "abs(x) % abs(y) if x >= 0 else -(abs(x) % abs(y))",
     "fsum": "sum(values)",
     "gcd": "a if b == 0 else gcd(b, a % b)",
     "lcm": "a // gcd(a, b) * b",

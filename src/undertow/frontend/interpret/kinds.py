@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, kind_of
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.generators import CapturedGenerator
 from undertow.frontend.interpret.standins import TracedRange
@@ -170,7 +170,7 @@ def refuse_sequence(left: Any, right: Any) -> None:
     for value, other in ((left, right), (right, left)):
         if isinstance(value, Traced) and not value.type.rank and isinstance(other, (list, tuple)):
             raise _either(
-                value, f"this compares to the items of a {type(other).__name__}",
+                value, f"this compares to the items of {kind_of(other)}",
                 "write `x in values`, or compare with an array: x == ut.asarray(values)",
             )  # fmt: skip
 
@@ -199,9 +199,9 @@ def contains(container: Any, item: Any) -> Any:
                     if other == item:
                         return True
                 elif not compares_to_false(other, item):
-                    raise _not_searched(f"a {type(container).__name__}", "for this value")
+                    raise _not_searched(kind_of(container), "for this value")
                 continue
-            raise _not_searched(f"a {type(container).__name__}", "that holds arrays or containers")
+            raise _not_searched(kind_of(container), "that holds arrays or containers")
         found = functions.equal(other, item)
         if not isinstance(found, Traced):
             if found:

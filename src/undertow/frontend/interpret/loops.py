@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch
+from undertow.errors import CaptureError, Span, TypeMismatch, kind_of
 from undertow.frontend.control.body import graph_loop
 from undertow.frontend.control.merge import Joined, force, unify
 from undertow.frontend.control.restart import StartOver, until_fixpoint
@@ -427,7 +427,7 @@ def _refuse_changed_containers(before: State, span: Span | None) -> None:
         )
         if len(container) != len(held) or changed:
             raise CaptureError(
-                f"{name_of(container, before)}, a {type(container).__name__} made before the loop, changes inside it",
+                f"{name_of(container, before)}, {kind_of(container)} made before the loop, changes inside it",
                 span,
                 hint="ut.map collects a value for each iteration in an array; "
                 "an array of known length takes a new value by `x = ut.where(ut.arange(9) == i, v, x)`"

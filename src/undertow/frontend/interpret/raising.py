@@ -36,9 +36,10 @@ def is_conditional(ctx: Context) -> bool:
 
 def raise_at_run_time(kind: type[BaseException], error: Any) -> None:
     """Write a `raise` of an exception, or of its class, into the graph."""
-    held = () if isinstance(error, type) else error.args
-    if ERRORS.get(kind.__name__) is kind:
-        _write(text_of(held[0] if len(held) == 1 else held) if held else kind.__name__, kind.__name__)
+    held: tuple[Any, ...] = () if isinstance(error, type) else error.args
+    is_of_python = ERRORS.get(kind.__name__) is kind
+    if is_of_python and len(held) == 1 and isinstance(held[0], (str, TracedText)):
+        _write(text_of(held[0]), kind.__name__)
         return
     base = next((base for base in kind.__mro__ if ERRORS.get(base.__name__) is base), None)
     if base is None:
@@ -55,7 +56,7 @@ def raise_at_run_time(kind: type[BaseException], error: Any) -> None:
 
     def make(values: Sequence[Any]) -> BaseException:
         rest = iter(values)
-        args, attributes = unflatten(structure, [next(rest) if one is None else one[0] for one in known])
+        args, attributes = unflatten(structure, [_number(next(rest)) if one is None else one[0] for one in known])
         made = kind.__new__(kind, *args)
         made.args = args
         vars(made).update(attributes)
@@ -67,9 +68,16 @@ def raise_at_run_time(kind: type[BaseException], error: Any) -> None:
         text, shown = None, []  # the values in the order of the operands
     rest = traced[len(shown) :]
     parts = [kind.__name__, *([": ", text] if text is not None else [])]
+    if is_of_python and text is not None:
+        parts = [text]  # the error's own name is before it
     if rest:
         parts.append(TracedText(" (with " + ", ".join("{}" for _ in rest) + ")", rest))
     _write(joined("", parts), f"{base.__name__} {name_of(kind, (structure, tuple(map(_form, known))), make)}")
+
+
+def _number(value: Any) -> Any:
+    """What Python has where a graph has a single i64, f64 or bool."""
+    return value.item() if isinstance(value, (np.bool_, np.int64, np.float64)) else value
 
 
 def _form(known: tuple[Any] | None) -> Any:

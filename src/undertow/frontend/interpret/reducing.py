@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch
+from undertow.errors import CaptureError, TypeMismatch, kind_of
 from undertow.frontend.control.merge import force
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.functions import public as functions
@@ -80,7 +80,7 @@ def _any_items(interp: Any, value: Any) -> TracedItems:
     if isinstance(value, (list, tuple, range, np.ndarray)):
         return TracedItems("list", len(value), lambda index: interp.item(value, index))
     raise CaptureError(
-        f"a {type(value).__name__} beside items whose number is known only at run time cannot be captured",
+        f"{kind_of(value)} beside items whose number is known only at run time cannot be captured",
         hint="use a list or an array",
     )
 

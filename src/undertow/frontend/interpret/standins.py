@@ -23,6 +23,8 @@ class TracedRange:
 
     __slots__ = ("start", "step", "stop")
 
+    __undertow_said__ = "a range of run-time length"  # in messages
+
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         self.start, self.stop, self.step = start, stop, step
 
@@ -71,6 +73,8 @@ class TracedItems(_Once):
 
     __slots__ = ("item", "length", "name")
 
+    __undertow_said__ = "an iterator of run-time length"  # in messages
+
     def __init__(self, name: str, length: Any, item: Callable[[Any], Any]) -> None:
         super().__init__()
         self.name, self.length, self.item = name, length, item
@@ -86,6 +90,8 @@ class TracedGenerator(_Once):
     """A generator expression over as many items as the run has: its syntax, its variables, and what it runs over."""
 
     __slots__ = ("env", "node", "over")
+
+    __undertow_said__ = "a generator of run-time length"  # in messages
 
     def __init__(self, node: ast.GeneratorExp, env: Env, over: Any) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import importlib
 from collections import deque
 from typing import Any
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, kind_of
 from undertow.frontend.control.aliasing import fit_in_place, is_array
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions.debug import assert_
@@ -163,7 +163,7 @@ class Statements(Interpreter):
                 self.at(target, env)
                 if isinstance(key, Traced) and not isinstance(container, Traced):
                     raise CaptureError(
-                        f"`del` at a traced index of a {type(container).__name__} cannot be captured",
+                        f"`del` at a traced index of {kind_of(container)} cannot be captured",
                         hint="keep the values in an array, and select with ut.where",
                     )
                 method = special(self.ctx.session, container, "__delitem__")

@@ -12,25 +12,20 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from undertow.errors import CaptureError, Span
-from undertow.frontend.syntax.queries import syntax_name
+from undertow.frontend.syntax.queries import own_nodes, syntax_name
 from undertow.frontend.syntax.source import Closure
 from undertow.tracebacks import is_library_file
 
 
 def refuse_unsupported(closure: Closure) -> None:
     """Generators and coroutines have no graph."""
-    body = closure.node.body
-    stack: list[ast.AST] = list(reversed(body)) if isinstance(body, list) else [body]
-    while stack:
-        node = stack.pop()
+    for node in own_nodes(closure.node):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             raise CaptureError(
                 f"{syntax_name(node)} cannot be captured",
                 Span(closure.file, node.lineno, node.col_offset + 1, closure.name),
                 hint="return all values at once in a tuple or an array",
             )
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 def refuse_wrong_arguments(

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+
+from undertow.frontend.syntax.match import FunctionNode
 
 # An operand of `and`/`or` made of these alone cannot fault and has no effect: it needs no branch of its own.
 _PLAIN = (
     ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Load,
     ast.And, ast.Or, ast.Not, ast.USub, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
 )  # fmt: skip
+
+
+def own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
+    """The syntax of a function's body, as it is written, without that of functions and classes inside."""
+    stack: list[ast.AST] = list(reversed(function.body)) if isinstance(function.body, list) else [function.body]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef, ast.ClassDef)):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def is_procedure(function: FunctionNode) -> bool:
+    """Does it end without a value on every path? What it is for is what it changes."""
+    return not isinstance(function, ast.Lambda) and not any(
+        isinstance(node, (ast.Yield, ast.YieldFrom)) or (isinstance(node, ast.Return) and node.value is not None)
+        for node in own_nodes(function)
+    )
 
 
 def is_plain(node: ast.expr) -> bool:

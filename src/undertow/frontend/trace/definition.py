@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Span, TypeMismatch, brief, with_article
+from undertow.errors import CaptureError, Span, TypeMismatch, brief, kind_of
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.options import needed
@@ -26,6 +26,7 @@ from undertow.frontend.objects.kinds import kinds_of
 from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, convert, read
 from undertow.frontend.syntax.calling import bind_arguments, is_user_class
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
+from undertow.frontend.syntax.queries import is_procedure
 from undertow.frontend.syntax.source import Closure, Env, closure_of
 from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
@@ -99,7 +100,10 @@ class Definition:
         if name not in self._notes:
             closure = self.closure
             written = closure.annotations
-            self._notes[name] = read(written[name], closure.names) if name in written else None
+            if name in written:
+                self._notes[name] = read(written[name], closure.names)
+            else:
+                self._notes[name] = read(None) if name == "return" and is_procedure(closure.node) else None
         return self._notes[name]
 
     def children(self, value: object) -> tuple[tree.Token, list[Any]] | None:
@@ -343,7 +347,7 @@ def _refuse_attributes(value: object) -> None:
     """Refuse a list, tuple or dict with attributes: a graph would see its items alone."""
     for name in getattr(value, "__dict__", ()):
         plain = "dict" if isinstance(value, dict) else "list" if isinstance(value, list) else "tuple"
-        kind = with_article(type(value).__name__)
+        kind = kind_of(value)
         raise TypeMismatch(
             f"{kind} is a {plain} with the attribute `{name}`, which a graph does not see",
             hint=f"write a dataclass with a field for the {plain}, or pass `{name}` beside it",
@@ -390,7 +394,7 @@ def _refuse_hidden_arrays(structure: tree.Structure, called: str, span: Span | N
             )
         if _is_array_like(value) and not hasattr(type(value), "__undertow_read__"):
             raise TypeMismatch(
-                f"{called} is {with_article(type(value).__name__)}, not an array of NumPy's",
+                f"{called} is {kind_of(value)}, not an array of NumPy's",
                 span,
                 hint="pass an array: np.asarray(x)",
             )

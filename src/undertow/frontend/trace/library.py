@@ -35,8 +35,10 @@ from undertow.types import Type
 # The names of our classes in Python's own messages, and the user's words for them.
 _WORDS = {
     "Traced": "a traced value",
-    "TracedRange": "a range of traced length",
-    "TracedText": "a string with traced values",
+    "TracedRange": "a range of run-time length",
+    "TracedText": "a text with traced values",
+    "GrowingList": "a list of run-time length",
+    "CapturedGenerator": "a generator",
     "Closure": "a function",
 }
 
@@ -142,7 +144,7 @@ def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:
     """The error of a line that raised an exception while it was captured, or of the user's Python that it ran."""
     inside = user_frames(fault.__traceback__)
     lines = [*inside[::-1], *([] if span is None else [span])]
-    said = re.sub(r"'?\b(Traced|TracedRange|TracedText|Closure)\b'?", lambda m: _WORDS[m[1]], str(fault))
+    said = re.sub(rf"'?\b({'|'.join(_WORDS)})\b'?", lambda m: _WORDS[m[1]], str(fault))
     error = CaptureError(
         f"Python raised {type(fault).__name__}{': ' + ' '.join(said.split()) if said else ''}",
         lines[0] if lines else None,

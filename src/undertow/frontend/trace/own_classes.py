@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import Span, TypeMismatch
+from undertow.errors import Span, TypeMismatch, with_article
 from undertow.frontend.syntax.calling import is_user_class
 
 _EXACT = frozenset((bool, int, float, np.float64))
@@ -28,7 +28,8 @@ def refuse_own_classes(value: Any, called: str, span: Span | None) -> None:
         elif isinstance(item, _BASES) and kind not in _EXACT and (own := _own_method(kind)):  # type: ignore[arg-type]
             base = next(base.__name__ for base in _BASES if issubclass(kind, base))
             raise TypeMismatch(
-                f"{called} holds a {kind.__name__}, which has a `{own}` of its own: a graph would take it for a {base}",
+                f"{called} holds {with_article(kind.__name__)}, which has a `{own}` of its own: "
+                f"a graph would take it for {with_article(base)}",
                 span,
                 hint=f"pass a plain one, {base}(x), or an object that holds it",
             )

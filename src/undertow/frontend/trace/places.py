@@ -33,7 +33,7 @@ from undertow.frontend.trace.opaque import WRAPPERS, held_copy, is_changing, is_
 from undertow.frontend.trace.outside_containers import PLAIN, copied, count_constants, is_large, parts_of, tuple_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.state import Variable
-from undertow.frontend.values.traced import Traced
+from undertow.frontend.values.traced import Traced, is_traced
 from undertow.ir.graph import Port
 from undertow.ops.effects import is_pure
 from undertow.tracebacks import is_library_file
@@ -366,9 +366,12 @@ class Places:
             return Getter(found.fget, (value,))
         if not is_own:
             if isinstance(found, functools.cached_property) and is_user_code(found.func):
-                self._guard_class(kind, name)
                 if place is not None:
-                    self.miss(place, None, Read.OWN, name)
+                    held = getattr(value, name)  # the object keeps it, for this call and for later ones
+                    if not any(map(is_traced, tree.flatten(held, is_traced)[0])):
+                        return self.take(place, None, Read.ATTRIBUTE, name, held, f"{place.name}.{name}")
+                    del vars(value)[name]
+                self._guard_class(kind, name)
                 return Getter(found.func, (value,), is_kept=True)
             if isinstance(found, FunctionType) and place is not None and is_user_class(owner):
                 # Asked of the object: it may get a function of its own under that name.

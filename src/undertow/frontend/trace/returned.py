@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch, with_article
+from undertow.errors import CaptureError, TypeMismatch, kind_of
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure
@@ -98,4 +98,4 @@ def refuse_closures(structure: Structure) -> None:
 
 
 def _kind(value: Any) -> str:
-    return with_article(type(value).__name__)
+    return kind_of(value)

@@ -70,6 +70,8 @@ class GrowingList:
 
     __slots__ = ("columns", "item", "length", "place")
 
+    __undertow_said__ = "a list of run-time length"  # in messages
+
     def __init__(self, item: Item, columns: list[Any], length: Any, place: Any = None) -> None:
         self.item, self.columns, self.length, self.place = item, columns, length, place
 

@@ -38,6 +38,8 @@ class TracedText:
 
     __slots__ = ("template", "values")
 
+    __undertow_said__ = "a text with traced values"  # in messages
+
     def __init__(self, template: str, values: Sequence[Traced]) -> None:
         self.template = template
         self.values = list(values)

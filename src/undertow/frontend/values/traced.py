@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch, with_article
+from undertow.errors import CaptureError, Fault, InternalError, Span, TypeMismatch, kind_of, with_article
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.session import Session
@@ -487,15 +487,14 @@ class IndexedArray(np.ndarray[Any, Any]):
 
 def not_a_value(value: Any, array: Any = None) -> TypeMismatch:
     """The error of a value that no operator takes."""
-    name = "function" if callable(value) and not isinstance(value, type) else type(value).__name__
-    shown = with_article(name)
+    shown = "a function" if callable(value) and not isinstance(value, type) else kind_of(value)
     if isinstance(value, str) and len(repr(value)) < 40:
         shown = f"{value!r}, {shown},"
     elif value is None:
         shown = "None"
     elif isinstance(array, np.ndarray) and array.ndim:
         holds = "things that are not numbers" if array.dtype.kind == "O" else array.dtype.name
-        shown = f"{'an array' if isinstance(value, np.ndarray) else f'a {name}'} of {holds}"
+        shown = f"{'an array' if isinstance(value, np.ndarray) else shown} of {holds}"
     return TypeMismatch(
         f"{shown} is not a value that Undertow can compute with",
         hint="use numbers, arrays of bool, i32, i64, f32, f64, c64 or c128, and lists of them",
@@ -547,7 +546,7 @@ def constant(value: Any, dtype: DType | None = None) -> Any:
             array = np.asarray(value)
         except (ValueError, TypeError, OverflowError):
             raise TypeMismatch(
-                f"a {type(value).__name__} cannot be converted to an array",
+                f"{kind_of(value)} cannot be converted to an array",
                 hint="rows must have the same length and contain only numbers",
             ) from None
     if dtype is not None:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import brief, with_article
+from undertow.errors import brief, kind_of
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.ir.exact import keys_of
 
@@ -338,6 +338,8 @@ def _show_container(token: Token, texts: list[str]) -> str:
     if kind == "object" and hasattr(token[2], "__undertow_show__"):
         return str(token[2].__undertow_show__(texts))
     name = "SimpleNamespace" if kind == "namespace" else token[2].__name__
+    if kind == "object" and hasattr(token[2], "__undertow_said__"):
+        return str(token[2].__undertow_said__)
     names = token[2]._fields if kind == "namedtuple" else token[2] if kind == "namespace" else token[3]
     return f"{name}({', '.join(f'{n}={text}' for n, text in zip(names, texts, strict=True))})"
 
@@ -351,4 +353,4 @@ def _show_static(value: object) -> str:
         return f"the class {value.__name__}"
     if inspect.isroutine(value):
         return "a function"
-    return with_article(type(value).__name__)
+    return kind_of(value)
