@@ -33,6 +33,7 @@ MOST_UNPACKED = 64 << 20  # of all text entries together
 _MOST_DIRECTORY = 1 << 20  # of the list of entries
 _MOST_AXES = 32
 _GRAPH = re.compile(r"graphs/(0|[1-9][0-9]{0,3})\.txt")
+_COMPLEX = "+i"  # ends the names of complex constants: safetensors has no c128
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of zip files: the bytes must not depend on the clock
 _deserialize: Any = safetensors.deserialize  # some versions come without types
 _DTYPES = {"BOOL": np.bool_, "I32": np.int32, "I64": np.int64, "F32": np.float32, "F64": np.float64}
@@ -58,12 +59,19 @@ def write(path: str | os.PathLike[str], texts: Mapping[str, str], constants: Map
             f"one file cannot hold {len(entries) - 1} signatures",
             hint="save a function that was called with fewer types",
         )
-    packed = {name: np.asarray(constants[name], order="C") for name in sorted(constants)}
+    packed = dict(_packed(name, constants[name]) for name in sorted(constants))
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for entry, data in entries.items():
             archive.writestr(_info(entry), data, zipfile.ZIP_DEFLATED, 9)
         # Constants are not compressed: weights hardly shrink, and so reading never unpacks a large entry.
         archive.writestr(_info(CONSTANTS), safetensors.numpy.save(packed), zipfile.ZIP_STORED)
+
+
+def _packed(name: str, array: Array) -> tuple[str, Array]:
+    """The name and array in the file: of complex numbers, their parts, along a last axis."""
+    if array.dtype.kind == "c":
+        return name + _COMPLEX, np.stack([array.real, array.imag], axis=-1)
+    return name, np.asarray(array, order="C")
 
 
 @contextlib.contextmanager
@@ -199,5 +207,11 @@ def read_constants(data: bytes) -> dict[str, Array]:
             raise LoadError(f"the constant {name!r:.40} of shape {shape!r:.80} has {len(tensor['data']):,} bytes")
         if dtype is np.bool_ and np.frombuffer(tensor["data"], np.uint8).max(initial=0) > 1:
             raise LoadError(f"the constant {name!r:.40} has bools that are neither 0 nor 1")
-        arrays[name] = np.frombuffer(tensor["data"], little).astype(dtype, copy=False).reshape(shape)
+        array: Array = np.frombuffer(tensor["data"], little).astype(dtype, copy=False).reshape(shape)
+        if name.endswith(_COMPLEX):
+            if dtype not in (np.float32, np.float64) or shape[-1:] != [2]:
+                raise LoadError(f"the constant {name!r:.40} does not hold pairs of floats")
+            name = name.removesuffix(_COMPLEX)
+            array = array.view(np.result_type(dtype, np.complex64)).reshape(shape[:-1])
+        arrays[name] = array
     return arrays

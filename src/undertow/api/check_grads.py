@@ -16,7 +16,7 @@ from undertow.errors import GradientMismatch, UndertowError, brief
 from undertow.frontend.values import tree
 from undertow.tracebacks import boundary
 
-Floats = npt.NDArray[np.floating[Any]]
+Floats = npt.NDArray[np.inexact[Any]]
 MODES = ("fwd", "rev")
 # For each dtype: the step of differences, and their tolerance. The step balances rounding and curvature.
 _STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 1e-2)}
@@ -54,7 +54,7 @@ def check_grads(
     random = np.random.default_rng(0)
     seed = settings().limits.seed
     with repeating(0 if seed is None else seed):  # random draws are the same in every run
-        is_single = any(leaf.dtype == np.float32 for leaf in _floats(tuple(args)))
+        is_single = any(leaf.real.dtype == np.float32 for leaf in _floats(tuple(args)))
         step, tolerance = _STEPS["float32" if is_single else "float64"]
         eps, atol, rtol = (b if a is None else a for a, b in ((eps, step), (atol, tolerance), (rtol, tolerance)))
         _check(_Checked(f, tuple(args), random, eps, atol, rtol), tuple(modes), order)
@@ -79,26 +79,29 @@ class _Checked:
 
     def _random(self, leaf: Any) -> Any:
         array = np.asarray(leaf)
-        if array.dtype.kind != "f":
+        if array.dtype.kind not in "fc":
             return None
-        return self.random.standard_normal(array.shape).astype(array.dtype)[()]
+        made: Any = self.random.standard_normal(array.shape)
+        if array.dtype.kind == "c":
+            made = made + 1j * self.random.standard_normal(array.shape)
+        return np.asarray(made, array.dtype)[()]
 
     def alone(self, number: int, direction: Any) -> tuple[Any, ...]:
         """A direction that changes one argument only."""
         return tuple(direction if at == number else None for at in range(len(self.args)))
 
     def difference(self, number: int, direction: Any) -> list[Floats]:
-        """The central difference of the float results along a direction, in f64."""
+        """The central difference of the float results along a direction, in double precision."""
         # A jvp along zero is a plain call, with the same random draws as the jvp that it is compared with.
         still = (None,) * len(self.args)
         ends = [_floats(jvp(self.f, self._moved(number, direction, sign), still)[0]) for sign in (1, -1)]
-        return [(a.astype(np.float64) - b.astype(np.float64)) / (2 * self.eps) for a, b in zip(*ends, strict=True)]
+        return [(_wide(a) - _wide(b)) / (2 * self.eps) for a, b in zip(*ends, strict=True)]
 
     def _moved(self, number: int, direction: Any, sign: int) -> tuple[Any, ...]:
         leaves, structure = tree.flatten(self.args[number])
         steps, _ = tree.flatten(direction, lambda v: v is None)
         moved = [
-            x if d is None else (np.asarray(x, np.float64) + sign * self.eps * d).astype(np.asarray(x).dtype)[()]
+            x if d is None else (_wide(np.asarray(x)) + sign * self.eps * d).astype(np.asarray(x).dtype)[()]
             for x, d in zip(leaves, steps, strict=True)
         ]
         args = list(self.args)
@@ -113,8 +116,8 @@ class _Checked:
                 result = f"result {at} " if len(actual) > 1 else "the result "
                 place = f"at {list(map(int, worst))} " if worst else ""
                 raise GradientMismatch(
-                    f"the derivative of {result}{place}along argument {number} is {float(a[worst]):.9g} by {what}, "
-                    f"but {float(b[worst]):.9g} by {other}",
+                    f"the derivative of {result}{place}along argument {number} is {a[worst]:.9g} by {what}, "
+                    f"but {b[worst]:.9g} by {other}",
                     hint="a rule is wrong if the function is smooth there; if not, choose other arguments, "
                     "or set eps=, atol= and rtol=",
                 )
@@ -127,7 +130,7 @@ def _check(checked: _Checked, modes: Sequence[str], order: int) -> None:
             continue
         along = checked.alone(number, direction)
         value, tangent = jvp(checked.f, checked.args, along)
-        pushed = [b for a, b in zip(*map(_arrays, (value, tangent)), strict=True) if a.dtype.kind == "f"]
+        pushed = [b for a, b in zip(*map(_arrays, (value, tangent)), strict=True) if a.dtype.kind in "fc"]
         if "fwd" in modes:
             checked.compare(number, pushed, checked.difference(number, direction), "ut.jvp", "differences")
         if "rev" in modes:
@@ -147,8 +150,13 @@ def _slope(f: Any, along: tuple[Any, ...]) -> Any:
 
 
 def _inner(one: Sequence[Floats], other: Sequence[Floats]) -> Floats:
-    """The sum of all products, in f64."""
-    return np.asarray(sum(float(np.sum(a.astype(np.float64) * b)) for a, b in zip(one, other, strict=True)))
+    """The sum of all products, in f64; of complex ones, the real part: that is what a cotangent says of a change."""
+    return np.asarray(sum(float(np.sum(_wide(a) * b).real) for a, b in zip(one, other, strict=True)))
+
+
+def _wide(array: Floats) -> Floats:
+    """In double precision."""
+    return array.astype(np.result_type(array.dtype, np.float64))
 
 
 def _arrays(value: Any) -> list[Any]:
@@ -156,4 +164,4 @@ def _arrays(value: Any) -> list[Any]:
 
 
 def _floats(value: Any) -> list[Floats]:
-    return [array for array in _arrays(value) if array.dtype.kind == "f"]
+    return [array for array in _arrays(value) if array.dtype.kind in "fc"]

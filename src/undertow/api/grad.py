@@ -230,7 +230,7 @@ def _fitting(cotangents: Any, value: Any) -> Any:
     if matched is None:
         return cotangents  # refused later, with a better message
     typed = [
-        np.asarray(leaf, dtype)[()] if is_weak(leaf) and dtype.kind == "f" else leaf
+        np.asarray(leaf, dtype)[()] if is_weak(leaf) and dtype.kind in "fc" else leaf
         for leaf, dtype in zip(matched, (np.asarray(leaf).dtype for leaf in leaves), strict=True)
     ]
     return tree.unflatten(structure, typed)

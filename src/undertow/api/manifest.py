@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -21,12 +22,13 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import constant
 from undertow.ir.exact import keys_of
 from undertow.ir.graph import Array
-from undertow.ir.literal import digest
+from undertow.ir.literal import PART, digest
 from undertow.types import DTYPES, Dim, Type
 
 Json = Any
 _T = TypeVar("_T")
 _PLAIN = (bool, int, float, str)
+_NUMBER = re.compile(PART)
 _MOST_FIELDS = 10_000  # of all classes together
 # Our own container classes: their names in files, and where they are. Files refer to no other module.
 _OURS = {
@@ -114,6 +116,8 @@ class Encoder:
             return leaf
         if type(leaf) is float:
             return leaf if math.isfinite(leaf) else {"float": repr(leaf)}
+        if type(leaf) is complex:
+            return {"complex": [repr(leaf.real), repr(leaf.imag)]}
         try:
             array = np.asarray(constant(leaf))
         except TypeMismatch as fault:
@@ -254,6 +258,10 @@ class Decoder:
             return leaf
         if type(leaf) is dict and leaf.keys() == {"float"} and leaf["float"] in ("inf", "-inf", "nan"):
             return float(leaf["float"])
+        if type(leaf) is dict and leaf.keys() == {"complex"}:
+            parts = want(leaf["complex"], list, f"a complex number of {what}")
+            if len(parts) == 2 and all(type(part) is str and _NUMBER.fullmatch(part) for part in parts):
+                return complex(*map(float, parts))
         if type(leaf) is dict and leaf.keys() == {"array"}:
             name = want(leaf["array"], str, f"an array of {what}")
             if name not in self.arrays or digest(self.arrays[name]) != name:

@@ -51,9 +51,10 @@ def gradients(grads: Any) -> tuple[list[str], list[Any], tree.Structure]:
     paths = tree.paths(grads, "grads", _is_given)
     for path, leaf in zip(paths, leaves, strict=True):
         if leaf is not None and type_at(leaf).dtype.kind != "float":
+            is_complex = type_at(leaf).dtype.kind == "complex"
             raise TypeMismatch(
                 f"the gradient `{path}` must be a float, not {said(type_at(leaf))}",
-                hint="use None where there is no gradient",
+                hint="train the parts: z = a + 1j * b" if is_complex else "use None where there is no gradient",
             )
     return paths, leaves, structure
 

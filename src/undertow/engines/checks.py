@@ -71,7 +71,7 @@ def conform(value: Value, dtype: DType, rank: int) -> Value:
 
 
 def check_finite(value: Value, op: str) -> None:
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
+    if value.dtype.kind in "fc" and not np.isfinite(value).all():
         what = "nan" if np.isnan(value).any() else "inf"
         raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it", kind=FloatingPointError)
 

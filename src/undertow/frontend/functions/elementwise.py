@@ -72,6 +72,9 @@ def round(x: Any, /, decimals: int = 0) -> Any:
     array([ 0.,  2., -3.])
     """
     value = numbers(x)[0]
+    if type_of(value).dtype.kind == "complex":
+        real, imag = (round(emit(part, [value])[0], decimals) for part in ("real", "imag"))
+        return emit("complex", [real, imag])[0]
     is_whole = type_of(value).dtype.kind == "int"
     if is_whole and decimals >= 0:
         return value

@@ -86,9 +86,9 @@ def text_of(value: Any, spec: str = "", conversion: str = "") -> str | TracedTex
             raise text_too_early(value)
         return value
     if isinstance(value, Traced):
-        # Numbers of i64, f64 and bool are Python's, whose repr is their str. Without a conversion, NumPy formats its
-        # own numbers as Python's: f"{x}" of an f32 has more digits than str(x).
-        is_python = not value.type.rank and value.dtype.name in ("i64", "f64", "bool")
+        # Numbers of i64, f64, c128 and bool are Python's, whose repr is their str. Without a conversion, NumPy formats
+        # its own numbers as Python's: f"{x}" of an f32 has more digits than str(x).
+        is_python = not value.type.rank and value.dtype.name in ("i64", "f64", "c128", "bool")
         if is_python or (value.type.rank and conversion == "s"):
             conversion = "s" if conversion and spec else ""
         mark = f"!{conversion}" if conversion else ""
