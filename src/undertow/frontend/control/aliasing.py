@@ -20,6 +20,7 @@ from undertow.errors import CaptureError, Span, TypeMismatch
 from undertow.frontend.control.merge import Joined
 from undertow.frontend.control.state import held_by
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.option import is_option
 from undertow.frontend.values.traced import Context, Traced, roots_of
@@ -67,6 +68,13 @@ class _Either:
     array: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """An array that a list has got as an item, while something else held it."""
+
+    array: Any
+
+
 def _sides(joined: Joined) -> list[Any]:
     return joined.merged or [joined.then, joined.other]
 
@@ -97,7 +105,19 @@ class Aliases:
 
     def holders(self, arrays: Sequence[Any], most: int = 2) -> list[str]:
         """The places that hold one of these arrays, or a view of one, as the user would write them."""
-        return [name for name, _ in itertools.islice(self._held(arrays), most)]
+        held = ((name, item) for name, item in self._held(arrays) if not isinstance(item, GrowingList))
+        return [name for name, _ in itertools.islice(held, most)]
+
+    def is_held(self, arrays: Sequence[Any]) -> bool:
+        """Does a variable hold one of these arrays, or a list that has it as a column?"""
+        return any(not isinstance(item, _Kept) for _, item in self._held(arrays))
+
+    def part_of(self, items: GrowingList) -> str:
+        """A name of an item of a list, if it is a list or an array, which follows its place; empty if there is none."""
+        for name, item in self._held(items.stores):
+            if isinstance(item, GrowingList) or (isinstance(item, Traced) and view_behind(item) is not None):
+                return name
+        return ""
 
     def _held(self, arrays: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """The places that hold one of these arrays, or a view of one, and what they hold."""
@@ -129,7 +149,13 @@ class Aliases:
             seen.add(id(item))
             if isinstance(item, Joined):
                 stack.extend((name, _Either(side) if is_array(side) else side) for side in _sides(item))
-            elif isinstance(item, _Either):
+            elif isinstance(item, GrowingList):
+                if not item.is_row:
+                    stack.extend((name, column) for column in item.columns)
+                    stack.extend((name, _Kept(array)) for array in item.kept)
+                elif not wanted.isdisjoint(_ids(item.stores)):
+                    yield name, item
+            elif isinstance(item, (_Either, _Kept)):
                 if not wanted.isdisjoint(id(root) for root in roots_of(item.array)):
                     yield name, item
             elif isinstance(item, (list, tuple, set, frozenset)) or hasattr(type(item), "popleft"):
@@ -167,7 +193,7 @@ class Aliases:
             self.change(array, called, written, allowed=1)
             return
         for name, item in self._held([array]):
-            if item is not array and not _is_view_of(item, array):
+            if item is not array and not _is_view_of(item, array) and not isinstance(item, GrowingList):
                 place = name if " " in name else f"`{name}`"
                 raise CaptureError(
                     f"`{called}` changes in place, and {place} may hold the same array: that is known only at run time",

@@ -160,6 +160,7 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
     pairs = list(zip(leaves_a, leaves_b, strict=True)) if structure_a == structure_b else []
     fits = [None if _is_settled(x, y) else _fit(x, y) for x, y in pairs]
     if structure_a != structure_b or MISFIT in fits:
+        ctx.session.interpreter.owned.let_fit(a, b)
         message, where = differ(describe(a), describe(b))
         raise TypeMismatch(message, where, hint=_how_to_agree(a, b, pairs, fits))
     merged = [

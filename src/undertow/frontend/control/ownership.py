@@ -21,7 +21,7 @@ from undertow.errors import CaptureError, Span, with_article
 from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
-from undertow.frontend.values.growing import GrowingList, item_type
+from undertow.frontend.values.growing import NOTHING, GrowingList, both, item_type
 from undertow.frontend.values.option import Option
 from undertow.frontend.values.traced import Context, Traced
 from undertow.ir.graph import Const
@@ -160,7 +160,8 @@ class Ownership:
         """Refuse a function that changes its arguments where its caller would see that."""
         for container, called, span in function.changed.values():
             if is_called or id(container) not in self._returned:
-                self.let_grow(container)
+                if self._ctx.session.is_nested:
+                    self.let_grow(container)
                 raise CaptureError(
                     f"`{called}` is an argument, and `{function.definition.short_name}` has a copy of it: the caller's "
                     f"{_kind(container)} would not change",
@@ -180,7 +181,7 @@ class Ownership:
                 self.own(base)  # of a view that is all that there is of it: np.broadcast_to(0.0, 3)
             if isinstance(value, np.ndarray) and value.ndim:
                 return self._born(value)
-            if type(value) is list and self._ctx.span is not None:
+            if type(value) in (list, deque) and self._ctx.span is not None and getattr(value, "maxlen", None) is None:
                 return self.new_list(value, self._ctx.span.place)
             stack = [value]
             while stack:  # what only something new holds is new as well
@@ -205,11 +206,11 @@ class Ownership:
         builder = self._ctx.open_builder
         return Traced(builder, builder.gate(Const(np.ascontiguousarray(array)), span))
 
-    def new_list(self, items: list[Any], place: Any) -> Any:
+    def new_list(self, items: Any, place: Any) -> Any:
         """A new list; one whose length is known only at run time, if a graph changes that later."""
         item = self._ctx.session.growing.get(place)
         if item is not None:
-            return GrowingList.of(items, item, place)
+            return GrowingList.of(items, item, place, type(items))
         self.own(items)
         if id(items) in self._homes:
             self.born(items, place)
@@ -221,11 +222,28 @@ class Ownership:
 
     def let_grow(self, items: Any, more: Sequence[Any] = (), item: Any = None) -> None:
         """A list that was made here is to change where a graph cannot follow: start over, if its items allow that."""
-        home = self._homes.get(id(items)) if isinstance(items, list) else None
+        home = self._homes.get(id(items)) if isinstance(items, (list, deque)) else None
         if home is not None and home.born is not None and home.born not in self._ctx.session.growing:
-            item = item or item_type([*items, *more]) or home.item
+            item = item or item_type([*items, *more])
+            if item in (None, NOTHING):
+                item = home.item or item
             if item is not None:
                 self._ctx.session.let_grow(home.born, item)
+
+    def let_fit(self, before: Any, after: Any) -> None:
+        """A variable holds one list, and then another one: let these be of one kind, if they may."""
+        for one, other in ((before, after), (after, before)):
+            if isinstance(one, (list, deque)) and isinstance(other, GrowingList):
+                own = item_type(list(one))
+                self.let_grow(one, item=None if own is None else both(own, other.item))
+        if isinstance(before, GrowingList) and isinstance(after, GrowingList):
+            item = both(before.item, after.item)
+            for growing in (before, after):
+                if item is not None and growing.item != item:
+                    growing.must_hold(item)
+        elif isinstance(before, (list, deque)) and isinstance(after, (list, deque)):
+            for side in (before, after):
+                self.let_grow(side, [*before, *after])
 
     def make_traced(self, array: Any) -> None:
         """A constant array that was made here is to change in place: start over, with that array in the graph."""

@@ -57,6 +57,7 @@ from undertow.frontend.syntax.source import Env
 from undertow.frontend.trace.builder import Checkpoint
 from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import ABSENT, port_in
+from undertow.frontend.values.listed import alike
 from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Port
 from undertow.types import Type, i32
@@ -269,7 +270,8 @@ class StatementInterpreter(Statements):
             return a
         if isinstance(a, Return) and isinstance(b, Return):
             differ = by_return(a.span, b.span)
-            return Return(merge(a.value, b.value, regions, self.ctx, "", self.ctx.span, differ), a.span or b.span)
+            one, other = alike(a.value, b.value, regions, self.ctx)
+            return Return(merge(one, other, regions, self.ctx, "", self.ctx.span, differ), a.span or b.span)
         exits = tuple(dict.fromkeys((*exits_of(a), *exits_of(b))))
         builder = self.ctx.open_builder
         ports = [self.flow_port(outcome, exits, region) for outcome, region in zip((a, b), regions, strict=True)]
@@ -277,7 +279,8 @@ class StatementInterpreter(Statements):
         value = None
         if RETURN in exits:
             differ = by_return(span_of(a), span_of(b))
-            value = merge(value_of(a), value_of(b), regions, self.ctx, "", self.ctx.span, differ)
+            one, other = alike(value_of(a), value_of(b), regions, self.ctx)
+            value = merge(one, other, regions, self.ctx, "", self.ctx.span, differ)
         return Mixed(flow, exits, value, falls(a) or falls(b), span_of(a) or span_of(b))
 
     def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:

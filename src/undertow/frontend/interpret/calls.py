@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 import operator
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -21,12 +21,14 @@ from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
+from undertow.frontend.interpret.collecting import collected, repeat
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
-from undertow.frontend.interpret.growing import ListMethod, call_method, with_lists
+from undertow.frontend.interpret.growing import ListMethod, call_method
 from undertow.frontend.interpret.instead import instead_of_math
+from undertow.frontend.interpret.list_calls import ON_LISTS, with_arrays
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.options import call as call_with_option
@@ -44,6 +46,7 @@ from undertow.frontend.interpret.purity import (
     why_refused,
 )
 from undertow.frontend.interpret.special import behind, is_user_generator, special
+from undertow.frontend.interpret.standins import is_run_time
 from undertow.frontend.objects.handle import as_number
 from undertow.frontend.syntax.calling import (
     bind_arguments,
@@ -166,7 +169,7 @@ class Interpreter(Containers):
         if isinstance(function, handles.Dispatch):
             return (yield handles.dispatch(self, function, args, kwargs, env))
         if isinstance(function, ListMethod):
-            return (yield call_method(self, function.items, function.name, args))
+            return (yield call_method(self, function.items, function.name, args, kwargs))
         if isinstance(function, functools.partial):
             args, kwargs, function = [*function.args, *args], {**function.keywords, **kwargs}, function.func
         if isinstance(function, operator.methodcaller) and args:
@@ -191,15 +194,18 @@ class Interpreter(Containers):
         if known is not None:
             definition, bound = known
             return (yield self.ctx.session.call(definition, [*bound, *args], kwargs))
-        if any(type(a) is GrowingList for a in args) and not isinstance(function, (Closure, FunctionType, MethodType)):
-            return (yield with_lists(self, function, args, kwargs))
         has_options = any(map(is_option, args)) or (kwargs and any(map(is_option, kwargs.values())))
         if has_options and not self._is_users(function):
             return (yield call_with_option(self, function, args, kwargs, env))
         try:
             form = None if isinstance(function, Traced) else SPECIAL.get(function)
+            on_lists = None if isinstance(function, Traced) else ON_LISTS.get(function)
         except TypeError:  # not hashable
-            form = None
+            form = on_lists = None
+        if on_lists is not None and any(map(is_run_time, args)):
+            value = yield on_lists(self, args, kwargs, env)
+            if value is not NotImplemented:
+                return value
         if form is not None:
             return (yield form(self, args, kwargs, env))
         if isinstance(function, MethodType) and isinstance(function.__func__, (FunctionType, Closure)):
@@ -231,6 +237,11 @@ class Interpreter(Containers):
                 if isinstance(function, DType)
                 else "check the name before the parentheses",
             )
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, (list, deque)) and function.__name__ == "extend" and any(map(is_run_time, args)):
+            self.owned.let_fit(owner, (yield self.collected(args[0])))
+        if any(isinstance(a, GrowingList) for a in (*args, *kwargs.values())):
+            args, kwargs = with_arrays(function, args, kwargs)
         return self.call_native(function, args, kwargs)
 
     def _is_users(self, function: Any) -> bool:
@@ -242,6 +253,14 @@ class Interpreter(Containers):
             or is_user_generator(function)
             or special(self.ctx.session, function, "__call__") is not None
         )
+
+    def collected(self, over: Any, function: Any = None) -> Work:
+        """The items of something whose length is known only at run time as a list: growing.py."""
+        return collected(self, over, function)
+
+    def repeat(self, count: Any, work: Callable[[Any], Any]) -> Work:
+        """A loop of the graph that does something for each number below a count."""
+        return repeat(self, count, work)
 
     def call_now(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function as plain Python does, outside the capture."""

@@ -18,14 +18,14 @@ from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
-from undertow.frontend.interpret.growing import ListMethod, assign_item
+from undertow.frontend.interpret.growing import ListMethod, added, assign_item, cut, detached
 from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.options import by_cases, needed, settled
 from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
-from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, is_run_time, needing_loop
+from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, is_run_time, needing_loop, needs_loop
 from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
@@ -49,12 +49,34 @@ class Containers(Expressions):
         self.picking = Picking()
 
     def sequence(self, node: Any, env: Env) -> Work:
+        if isinstance(node, ast.List) and any(isinstance(part, ast.Starred) for part in node.elts):
+            return (yield self._starred(node, env))
         items: list[Any] = yield self.each(node.elts, env)
         if isinstance(node, ast.Tuple):
             return tuple(items)
         if isinstance(node, ast.List):
             return self.owned.new_list(items, self.span(node, env).place)
         return self.owned.own(set(items))
+
+    def _starred(self, node: ast.List, env: Env) -> Work:
+        """`[*items, x]`: the starred parts may have a length that is known only at run time."""
+        place = self.span(node, env).place
+        before: Any = None
+        items: list[Any] = []
+        for part in node.elts:
+            if not isinstance(part, ast.Starred):
+                items.append((yield self.expr(part, env)))
+                continue
+            starred = yield self.expr(part.value, env)
+            self.at(part, env)
+            if not is_run_time(starred):
+                items.extend(self.iterate(starred, self.span(part, env)))
+                continue
+            more = yield added(self, items, (yield self.collected(starred)))
+            before, items = (more if before is None else (yield added(self, before, more))), []
+        if before is None:
+            return self.owned.new_list(items, place)
+        return (yield added(self, before, items)) if items else before
 
     def dictionary(self, node: ast.Dict, env: Env) -> Work:
         made: dict[Any, Any] = {}
@@ -162,7 +184,7 @@ class Containers(Expressions):
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, GrowingList):
-            return value.part(key) if isinstance(key, slice) else value.get(key)
+            return cut(value, key) if isinstance(key, slice) else value.get(key)
         if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
                 self.owned.change(value, "the defaultdict")  # it adds the key
@@ -203,8 +225,11 @@ class Containers(Expressions):
         source = yield self.expr(first, env)
         if isinstance(source, Handle) and source.is_list:
             source = handles.items_of(source)
-        if isinstance(node, ast.GeneratorExp) and (is_run_time(source) or isinstance(source, GrowingList)):
-            return TracedGenerator(node, inner, source.take() if isinstance(source, TracedItems) else source)
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp)) and is_run_time(source):
+            if isinstance(source, TracedGenerator):
+                source = yield self.collected(source)
+            generator = TracedGenerator(node, inner, source.take() if isinstance(source, TracedItems) else source)
+            return generator if isinstance(node, ast.GeneratorExp) else (yield self.collected(generator))
         over = self.iterate(source, self.span(first, env))
         if isinstance(node, ast.GeneratorExp):
             parts = [node.elt, *(test for clause in node.generators for test in clause.ifs)]
@@ -215,7 +240,14 @@ class Containers(Expressions):
                 made.again = TracedGenerator(node, inner, source)
             return self.owned.own(made)
         found: list[Any] = []
-        yield self._comprehend(node, inner, over, found)
+        checkpoint, before = self.ctx.open_builder.checkpoint(), self.save(inner)
+        try:
+            yield self._comprehend(node, inner, over, found)
+        except CaptureError as fault:
+            if not (needs_loop(fault) and isinstance(node, ast.ListComp) and over is not source):
+                raise
+            self.go_back(checkpoint, before, inner)
+            return (yield self.collected(TracedGenerator(node, inner, source)))
         if isinstance(node, ast.DictComp):
             return self.owned.own(dict(found))
         if isinstance(node, ast.ListComp):
@@ -351,7 +383,7 @@ class Containers(Expressions):
             yield self.call(method, [container, key, value], {})
             return
         if isinstance(container, GrowingList):
-            assign_item(self, container, key, value)
+            yield assign_item(self, container, key, value)
             return
         if isinstance(container, np.ndarray):
             self.owned.make_traced(container)
@@ -371,8 +403,10 @@ class Containers(Expressions):
             self.owned.let_grow(container, [value])
             raise CaptureError(
                 f"{kind_of(container)} cannot be changed at a traced index",
-                hint="use an array x instead: ut.where(ut.arange(n) == i, v, x) has v at i"
-                + ("; a memo can be left out" if isinstance(container, dict) else ""),
+                hint="use an array: memo = np.zeros(size) and known = np.zeros(size, bool), then memo[n] = v, "
+                "if known[n]; a memo that only saves time can be left out"
+                if isinstance(container, dict)
+                else "use an array: x = np.zeros(size), then x[i] = v",
             )
         if isinstance(key, TracedText):
             raise text_too_early(key)
@@ -432,6 +466,8 @@ class Containers(Expressions):
         if isinstance(value, Handle):
             value = handles.unpacked(value, target)
         items = list(self.iterate(value, self.span(target, env)))
+        if all(isinstance(part, ast.Subscript) for part in target.elts):  # rows[i], rows[j] = rows[j], rows[i]
+            items = [detached(item) if isinstance(item, GrowingList) and item.is_row else item for item in items]
         stars = [n for n, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
         wanted = len(target.elts)
         if (len(items) != wanted and not stars) or len(items) < wanted - len(stars):

@@ -30,7 +30,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
 from undertow.frontend.interpret.drive import Work, drive
-from undertow.frontend.interpret.growing import added
+from undertow.frontend.interpret.growing import added, equal_lists, repeated
 from undertow.frontend.interpret.growing import contains as in_list
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
@@ -181,6 +181,9 @@ class Expressions:
             right = yield right
         self.at(node, env)
         if isinstance(node.op, ast.Mult):
+            for sequence, times in ((left, right), (right, left)):
+                if type(sequence) is list and sequence and isinstance(times, Traced) and is_count(times):
+                    return repeated(self, sequence, times)
             _refuse_repetition(left, right)
         if isinstance(node.op, ast.Mod) and isinstance(left, str):
             _refuse_filling(right)
@@ -200,9 +203,14 @@ class Expressions:
                 return holds if isinstance(op, ast.Eq) else _negated(holds)
             return (yield self.operate(op, *handles.operands(op, left, right)))
         if isinstance(left, GrowingList) or isinstance(right, GrowingList):
+            if isinstance(op, (ast.Eq, ast.NotEq)):
+                same = yield equal_lists(self, left, right)
+                return same if isinstance(op, ast.Eq) else _negated(same)
+            if isinstance(op, ast.Mult):
+                return repeated(self, *((left, right) if isinstance(left, GrowingList) else (right, left)))
             if not isinstance(op, ast.Add):
                 raise CaptureError(
-                    "a list whose length is known only at run time can be added to another, and nothing else",
+                    "a list whose length is known only at run time can be added, repeated and compared with ==",
                     hint="loop over it, or make an array of it: np.array(items)",
                 )
             return (yield added(self, left, right))
@@ -235,6 +243,12 @@ class Expressions:
         if isinstance(op, (ast.Eq, ast.NotEq)):
             return (left is right) == isinstance(op, ast.Eq)
         raise TypeError(f"unsupported operands: {type(left).__name__!r} and {type(right).__name__!r}")
+
+    def collected(self, over: Any, function: Any = None) -> Work:
+        raise NotImplementedError  # calls.py
+
+    def go_back(self, checkpoint: Any, state: State, env: Env) -> None:
+        raise NotImplementedError  # branches.py
 
     def call(self, function: Any, args: Any, kwargs: dict[str, Any], env: Env | None = None) -> Work:
         raise NotImplementedError  # calls.py
@@ -480,6 +494,10 @@ def _negated(truth: Any) -> Any:
 
 def _items(value: Any) -> Iterable[Any]:
     return value if isinstance(value, (list, tuple, set, frozenset, dict)) else (value,)
+
+
+def is_count(value: Traced) -> bool:
+    return not value.type.shape and value.dtype.kind in ("int", "bool")
 
 
 def _refuse_repetition(left: Any, right: Any) -> None:

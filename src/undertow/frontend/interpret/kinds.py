@@ -20,6 +20,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.generators import CapturedGenerator
 from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Closure, Env
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.text import TracedText
 from undertow.frontend.values.traced import Traced
@@ -33,6 +34,8 @@ _MISSING = object()
 
 def class_of(value: Any) -> type:
     """The class that a value has at run time."""
+    if isinstance(value, GrowingList):
+        return value.kind
     if isinstance(value, Traced):
         if value.type.rank:
             return np.ndarray
@@ -102,7 +105,7 @@ def _get(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | No
 
 def _only_traced(function: Any, traced: Callable[..., Any]) -> Any:
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
-        if args and (isinstance(args[0], Traced) or type(args[0]) in _OTHERS):
+        if args and (isinstance(args[0], (Traced, GrowingList)) or type(args[0]) in _OTHERS):
             return traced(*args, **kwargs)
         return interp.call_native(function, args, kwargs)
 

@@ -162,7 +162,11 @@ class _Carried:
     before: list[Any] = field(default_factory=list)  # the values themselves
 
     def put(self, values: list[Any], env: Env) -> None:
-        env.vars.update(zip(self.names, unflatten_each(self.structures, values), strict=True))
+        held = unflatten_each(self.structures, values)
+        for value, before in zip(held, self.before, strict=True):
+            if isinstance(value, GrowingList) and isinstance(before, GrowingList):
+                value.place = before.root.place
+        env.vars.update(zip(self.names, held, strict=True))
 
     def take(self, known: _Statements, env: Env, interp: Interpreter, span: Span | None) -> list[Any]:
         taken: list[Any] = []
@@ -179,8 +183,7 @@ class _Carried:
                     taken += lifted
                     continue
                 first = unflatten_each(self.structures, self.leaves)[number]
-                if isinstance(value, list):
-                    interp.owned.let_grow(self.before[number], value)
+                interp.owned.let_fit(self.before[number], value)
                 raise TypeMismatch(
                     f"`{name}` is {describe(first)} before the loop and {describe(value)} after one iteration",
                     span,
@@ -389,8 +392,7 @@ def _find_changed_names(
             _carry_option(known, name, value, now)
         if name not in known.changing and (leaves or structure != flatten(value)[1]):
             later = "something else" if isinstance(now, Undefined) else describe(now)
-            if isinstance(now, list):
-                interp.owned.let_grow(value, now)
+            interp.owned.let_fit(value, now)
             changed = Undefined(
                 f"`{name}` is {describe(value)} before the loop and {later} after one iteration",
                 _KEEPS_STRUCTURE

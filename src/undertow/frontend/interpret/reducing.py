@@ -28,6 +28,7 @@ from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, T
 from undertow.frontend.interpret.written import Computed, when
 from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.source import Env
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.leaves import leaf_type, zero
 from undertow.frontend.values.operands import as_weak
 from undertow.frontend.values.traced import Traced, effect, is_traced
@@ -75,6 +76,8 @@ def _any_items(interp: Any, value: Any) -> TracedItems:
     items = items_of(value)
     if items is not None:
         return items
+    if isinstance(value, GrowingList):
+        return TracedItems("list", value.length, value.get)
     if isinstance(value, Traced) and value.type.rank:
         return TracedItems("array", value.type.shape[0], lambda index: value[index])
     if isinstance(value, (list, tuple, range, np.ndarray)):
@@ -164,19 +167,26 @@ def _generator_of(interp: Any, value: Any, env: Env | None) -> TracedGenerator |
     if isinstance(value, TracedGenerator):
         return value.take()
     if isinstance(value, Handle) and value.is_list and env is not None:
-        return _generator(interp, handles.items_of(value), env)
-    if not isinstance(value, (TracedItems, TracedRange)) or env is None:
+        return generator_over(interp, handles.items_of(value), env)
+    if not isinstance(value, (TracedItems, TracedRange, GrowingList)) or env is None:
         return None
-    return _generator(interp, value, env)
+    return generator_over(interp, value, env)
 
 
-def _generator(interp: Any, over: Any, env: Env, keeps: Callable[[Any], Any] | None = None) -> TracedGenerator:
-    """The items themselves, or those of them that a function keeps, as a generator expression."""
+def generator_over(
+    interp: Any,
+    over: Any,
+    env: Env,
+    keeps: Callable[[Any], Any] | None = None,
+    of: Callable[[Any], Any] | None = None,
+) -> TracedGenerator:
+    """The items themselves, those of them that a function keeps, or what one gives for each: a generator expression."""
     name = ast.Name("item", ast.Load())
     clause = ast.comprehension(ast.Name("item", ast.Store()), name, [], 0)
-    node = ast.GeneratorExp(name, [clause])
+    elt: Any = name if of is None else Computed(lambda: of(force(made.env.vars["item"], interp.ctx)), name)
+    node = ast.GeneratorExp(elt, [clause])
     inner = Env(env.closure, frozenset(["item"]), env, {}, True, called_at=env.called_at)
-    made = TracedGenerator(node, inner, items_of(over))
+    made = TracedGenerator(node, inner, items_of(over) or over)
     if keeps is not None:
         clause.ifs.append(Computed(lambda: keeps(force(made.env.vars["item"], interp.ctx)), name))
     span = interp.ctx.span
@@ -188,8 +198,8 @@ def _generator(interp: Any, over: Any, env: Env, keeps: Callable[[Any], Any] | N
 def _filter(interp: Any, env: Env | None, function: Any, over: Any) -> TracedGenerator:
     assert env is not None
     if function is None:
-        return _generator(interp, over, env, lambda item: item)
-    return _generator(interp, over, env, lambda item: interp.call(function, [item], {}, env))
+        return generator_over(interp, over, env, lambda item: item)
+    return generator_over(interp, over, env, lambda item: interp.call(function, [item], {}, env))
 
 
 def nest(generator: TracedGenerator, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -211,7 +221,7 @@ def loop_over(generator: TracedGenerator, node: ast.For, env: Env) -> ast.stmt:
     )
 
 
-def _run(interp: Any, generator: TracedGenerator, start: dict[str, Any], body: list[ast.stmt], last: Any) -> Work:
+def run_loops(interp: Any, generator: TracedGenerator, start: dict[str, Any], body: list[ast.stmt], last: Any) -> Work:
     """Run the loops with variables of ours beside the generator's own; the outcome, and what the variables hold."""
     env = generator.env
     leaking = {n.target.id for n in ast.walk(generator.node) if isinstance(n, ast.NamedExpr)}
@@ -220,7 +230,7 @@ def _run(interp: Any, generator: TracedGenerator, start: dict[str, Any], body: l
         outside = outside.parent
     inner = Env(
         env.closure,
-        env.local | start.keys() | leaking | {_ITEM},
+        env.local | start.keys() | leaking | {ITEM},
         env.parent,
         {**env.vars, **start},
         True,
@@ -236,11 +246,11 @@ def _run(interp: Any, generator: TracedGenerator, start: dict[str, Any], body: l
     return outcome, {name: force(inner.vars[name], interp.ctx) for name in start}
 
 
-_ITEM = "the item"  # a variable that no program has
+ITEM = "the item"  # a variable that no program has
 
 
-def _take(elt: ast.expr) -> ast.stmt:
-    return ast.copy_location(ast.Assign([ast.Name(_ITEM, ast.Store())], elt), elt)
+def take_item(elt: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Assign([ast.Name(ITEM, ast.Store())], elt), elt)
 
 
 def _set(name: str, compute: Callable[[], Any], at: ast.AST) -> ast.stmt:
@@ -252,7 +262,7 @@ def _total(op: ast.operator, name: str, start: Any, interp: Any, generator: Trac
     elt = generator.node.elt
 
     def add() -> Work:
-        item, total = (force(generator.env.vars[n], interp.ctx) for n in (_ITEM, name))
+        item, total = (force(generator.env.vars[n], interp.ctx) for n in (ITEM, name))
         interp.at(elt, generator.env)
         after = yield interp.operate(op, total, item)
         before, now = (leaf_type(x).rank if is_number(x) else None for x in (total, after))
@@ -261,7 +271,7 @@ def _total(op: ast.operator, name: str, start: Any, interp: Any, generator: Trac
             raise TypeMismatch(f"{name}() of no items is {start!r}, but of some {said(leaf_type(after))}", hint=hint)
         return after
 
-    _, held = yield _run(interp, generator, {name: start}, [_take(elt), _set(name, add, elt)], [])
+    _, held = yield run_loops(interp, generator, {name: start}, [take_item(elt), _set(name, add, elt)], [])
     return held[name]
 
 
@@ -278,7 +288,7 @@ def _decide(empty: bool, interp: Any, generator: TracedGenerator) -> Work:
         return ast.copy_location(ast.Return(ast.copy_location(ast.Constant(value), elt)), elt)
 
     stop = ast.copy_location(ast.If(test, [leave(not empty)], []), elt)
-    outcome, _ = yield _run(interp, generator, {}, [stop], [leave(empty)])
+    outcome, _ = yield run_loops(interp, generator, {}, [stop], [leave(empty)])
     assert isinstance(outcome, Return)
     return outcome.value
 
@@ -292,7 +302,7 @@ def _best(python: Any, key: Any, kwargs: dict[str, Any], interp: Any, generator:
 
     def wins() -> Work:
         env = generator.env
-        item = force(env.vars[_ITEM], interp.ctx)
+        item = force(env.vars[ITEM], interp.ctx)
         its_key = item if key is None else (yield interp.call(key, [item], {}, env))
         interp.at(elt, env)
         new[:] = [item, its_key]
@@ -309,7 +319,7 @@ def _best(python: Any, key: Any, kwargs: dict[str, Any], interp: Any, generator:
     def attempt() -> Work:
         interp.go_back(checkpoint, before, generator.env)
         start = {"any": False, "best": state.first}
-        return (yield _run(interp, generator, start, [_take(elt), when(wins, keep, elt)], []))
+        return (yield run_loops(interp, generator, start, [take_item(elt), when(wins, keep, elt)], []))
 
     _, held = yield until_fixpoint(state, attempt)
     if not isinstance(held["any"], Traced):
@@ -356,6 +366,17 @@ def _prod(interp: Any, generator: TracedGenerator, rest: Sequence[Any], kwargs: 
     return _total(ast.Mult(), "prod", start, interp, generator)
 
 
+def _listed(interp: Any, generator: TracedGenerator, rest: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if rest or kwargs:
+        raise TypeError("list() takes one argument")
+    return interp.collected(generator)
+
+
+def _in_order(interp: Any, generator: TracedGenerator, rest: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+    items = yield interp.collected(generator)
+    return (yield interp.call(sorted, [items, *rest], kwargs))
+
+
 def _start(take: Any, rest: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return take(*rest, **kwargs)
 
@@ -379,7 +400,7 @@ def with_loops(table: dict[Any, Handler]) -> dict[Any, Handler]:
     """The handlers of Python's functions, with those that may be loops of the graph."""
     reductions: dict[Any, Callable[..., Any]] = {
         builtins.sum: _sum, math.prod: _prod, builtins.max: _extreme(max), builtins.min: _extreme(min),
-        builtins.any: _fold(False), builtins.all: _fold(True),
+        builtins.any: _fold(False), builtins.all: _fold(True), builtins.list: _listed, builtins.sorted: _in_order,
     }  # fmt: skip
     items: dict[Any, Callable[..., Any]] = {
         builtins.zip: _zip,

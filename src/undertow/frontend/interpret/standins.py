@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from undertow.errors import CaptureError
 from undertow.frontend.objects.handle import Handle
+from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.traced import Traced, context
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class TracedGenerator(_Once):
 
     __undertow_said__ = "a generator of run-time length"  # in messages
 
-    def __init__(self, node: ast.GeneratorExp, env: Env, over: Any) -> None:
+    def __init__(self, node: ast.GeneratorExp | ast.ListComp, env: Env, over: Any) -> None:
         super().__init__()
         self.node, self.env, self.over = node, env, over
 
@@ -107,7 +108,7 @@ class TracedGenerator(_Once):
 def is_run_time(value: Any) -> bool:
     """Is it known only at run time how many items it has?"""
     return (
-        isinstance(value, (TracedItems, TracedRange, TracedGenerator))
+        isinstance(value, (TracedItems, TracedRange, TracedGenerator, GrowingList))
         or (isinstance(value, Handle) and value.is_list)
         or (isinstance(value, Traced) and bool(value.type.rank) and value.type.shape[0] is None)
     )

@@ -14,10 +14,11 @@ from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
-from undertow.frontend.interpret.growing import call_method
+from undertow.frontend.interpret.growing import call_method, delete_item
 from undertow.frontend.interpret.operators import INPLACE
 from undertow.frontend.interpret.raising import is_conditional, raise_at_run_time
 from undertow.frontend.interpret.special import of_operator, special
+from undertow.frontend.interpret.standins import is_run_time
 from undertow.frontend.syntax.queries import HINTS, is_text_of_names
 from undertow.frontend.syntax.source import Env, Undefined
 from undertow.frontend.values.growing import GrowingList
@@ -55,8 +56,11 @@ class Statements(Interpreter):
                 before = yield self.attribute_of(holder, target.attr, self.span(target, env), env)
         value = yield self.expr(node.value, env)
         self.at(node, env)
+        if isinstance(before, (list, deque)) and isinstance(node.op, ast.Add) and is_run_time(value):
+            value = yield self.collected(value)
+            self.owned.let_fit(before, value)
         if isinstance(before, GrowingList) and isinstance(node.op, ast.Add):
-            yield call_method(self, before, "extend", [value])
+            yield call_method(self, before, "extend", [value], {})
             after = before
         elif isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
@@ -161,7 +165,11 @@ class Statements(Interpreter):
                 container = yield self.expr(target.value, env)
                 key = yield self.expr(target.slice, env)
                 self.at(target, env)
+                if isinstance(container, GrowingList):
+                    yield delete_item(self, container, key)
+                    continue
                 if isinstance(key, Traced) and not isinstance(container, Traced):
+                    self.owned.let_grow(container)
                     raise CaptureError(
                         f"`del` at a traced index of {kind_of(container)} cannot be captured",
                         hint="keep the values in an array, and select with ut.where",

@@ -25,7 +25,9 @@ from undertow.frontend.objects.handle import token_of
 from undertow.frontend.objects.kinds import kinds_of
 from undertow.frontend.syntax.source import Names
 from undertow.frontend.values import tree
+from undertow.frontend.values.growing import whole
 from undertow.frontend.values.leaves import check_range, describe, leaf_type, zero
+from undertow.frontend.values.listed import is_storable
 from undertow.frontend.values.operands import as_weak, flags_of, is_weak
 from undertow.frontend.values.option import OPTION, annotated, fitted, is_option
 from undertow.frontend.values.traced import Traced, cast, constant, emit, is_traced
@@ -144,6 +146,13 @@ def _children(note: Any) -> tuple[tree.Token, list[Any]] | None:
         if len(given) == 1 and len(typing.get_args(note)) == 2 and not _holds_itself(given[0]):
             return OPTION, [given[0], bool]
         raise _Nothing
+    if origin is list and len(typing.get_args(note)) == 1:
+        inner = read(typing.get_args(note)[0])
+        item = None if inner is None else (inner.structure, inner.types)
+        if item is None or not is_storable(item):
+            raise _Nothing
+        structure, types = whole(item)
+        return structure[0], list(types)
     if isinstance(note, type) and dataclasses.is_dataclass(note):
         hints = _hints(note)
         names = tuple(f.name for f in dataclasses.fields(note))

@@ -9,6 +9,7 @@ call) is remembered, and the function is captured again with that knowledge.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
@@ -40,8 +41,9 @@ from undertow.frontend.trace.recursion import joined, too_many_signatures, unkno
 from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
-from undertow.frontend.values.growing import GrowingList
+from undertow.frontend.values.growing import GrowingList, leaves_of_lists
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
+from undertow.frontend.values.listed import with_lists
 from undertow.frontend.values.operands import as_weak, flags_of, is_number
 from undertow.frontend.values.operands import convert as as_dtype
 from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of, stays_weak
@@ -136,7 +138,7 @@ class CaptureSession(Scope):
         bound = function.definition.closure.signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             owned.own_containers(value, function)
-            if type(value) is list and self.is_nested:
+            if type(value) is list:
                 owned.born(value, (function.definition, name))
             default = bound.signature.parameters[name].default
             if isinstance(default, (list, dict)):
@@ -222,8 +224,11 @@ class CaptureSession(Scope):
         if caller.kind == "main":  # the outermost call, or each lane of a map of such calls, has a copy
             if callee.unreturned:
                 called = callee.arguments.names[callee.unreturned[0]]
+                kind = "array"
+                if callee.unreturned[0] in leaves_of_lists(callee.arguments.structures):
+                    called, kind = re.sub(r"\.(items\.\d+|length)$", "", called), "list"
                 raise CaptureError(
-                    f"`{name}` changes its argument `{called}` in place: the caller's array would not change",
+                    f"`{name}` changes its argument `{called}` in place: the caller's {kind} would not change",
                     callee.definition.closure.span,
                     hint=f"return it as well: `return {called}`; or work on a copy: `{called} = {called}.copy()`",
                 )
@@ -418,7 +423,10 @@ class CaptureSession(Scope):
             raise StartOver(function, written=written)
         returned = {id(root) for leaf in tree.flatten(value, is_traced)[0] if is_array(leaf) for root in roots_of(leaf)}
         function.written = written
-        function.unreturned = tuple(k for k in written if id(leaves[k]) not in returned)
+        lists = leaves_of_lists(function.arguments.structures)
+        function.unreturned = tuple(
+            k for k in written if not any(id(leaves[part]) in returned for part in lists.get(k, (k,)))
+        )
         arrays = [*(leaves[k] for k in written), *function.outer_arrays]
         return [port_in(Traced(array.builder, array.port), 0, self.ctx) for array in arrays]
 
@@ -436,6 +444,7 @@ class CaptureSession(Scope):
             value = note.lifted(value)
             if not note.is_option:
                 value = needed(value, self.ctx, f"{called} is None, but annotated as {note}")
+            value = with_lists(value, note.structure, lambda items, dtype: items)
             leaves, structure = tree.flatten(value, is_traced)
             if note.structure != structure:
                 raise TypeMismatch(

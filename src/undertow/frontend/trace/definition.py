@@ -36,10 +36,11 @@ from undertow.frontend.trace.places import Paths
 from undertow.frontend.trace.session import Session
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
+from undertow.frontend.values.listed import has_lists, with_lists
 from undertow.frontend.values.operands import is_number
 from undertow.frontend.values.traced import Traced, context, is_traced
 from undertow.ir.graph import FunctionGraph
-from undertow.types import Type
+from undertow.types import DType, Type
 
 # Substitutes, by identity, for the variables and captured arrays that a gradient is taken with respect to.
 Binding = dict[int, tuple[Any, Any]]
@@ -278,6 +279,8 @@ def take_arguments(definition: Definition, args: Sequence[Any], kwargs: dict[str
         note = None if note is None else note.of(value)
         if note is not None and note.structure == (tree.LEAF,) and isinstance(value, (list, tuple)):
             value = as_array(value, note.types[0].dtype, called, span)
+        if note is not None and has_lists(note.structure):
+            value = with_lists(value, note.structure, functools.partial(_as_array, called, span))
         held, structure = tree.flatten(value, is_traced, definition.children)
         if note is not None and alike(note.structure) != alike(structure):
             held, structure = tree.flatten(value, is_traced, tree.without_cached)
@@ -341,6 +344,10 @@ def _with_handles(
         elif note is not None and has_handles(note.structure):
             found[name] = given.take(note.structure, value, called, name)
     return found, given.convert(definition.closure.span)
+
+
+def _as_array(called: str, span: Span | None, value: Any, dtype: DType) -> Any:
+    return as_array(value, dtype, called, span)
 
 
 def _refuse_attributes(value: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.objects.handle import Objects
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
-from undertow.frontend.trace.definition import Arguments, Definition
+from undertow.frontend.trace.definition import Arguments, Definition, Specialization
 from undertow.frontend.trace.graft import renamed
 from undertow.frontend.trace.guards import Guards, Read
 from undertow.frontend.trace.places import Places
@@ -193,6 +194,16 @@ def learn_types(session: CaptureSession, types: tuple[Type, ...]) -> None:
         raise StartOver(session.main, types=types)
 
 
+def _types_of(arguments: Arguments, function: Specialization, known: tuple[Type, ...]) -> tuple[Type, ...]:
+    """The types of the leaves of arguments in a function that may have taken some lists as lists of any length."""
+    types: list[Type] = []
+    taken = iter(function.types)
+    for own, other in zip(arguments.structures, function.arguments.structures, strict=True):
+        there = tuple(islice(taken, other.count(tree.LEAF)))
+        types += there if own == other else known[len(types) : len(types) + own.count(tree.LEAF)]
+    return tuple(types)
+
+
 def capture_call(definition: Definition, arguments: Arguments) -> Captured:
     """The library for calling a function with arguments of these types."""
 
@@ -200,7 +211,7 @@ def capture_call(definition: Definition, arguments: Arguments) -> Captured:
         args, kwargs = arguments.passed(definition.closure.signature, leaves, session.taken)
         value = yield session.call(definition, args, kwargs)
         if session.specializations:
-            learn_types(session, session.specializations[0].types)
+            learn_types(session, _types_of(arguments, session.specializations[0], session.main.types))
         return value
 
     return capture_main(definition, arguments, write)

@@ -94,7 +94,7 @@ _NAMES: dict[Any, str] = {int: "i64", float: "f64", complex: "c128", bool: "bool
 _ANNOTATIONS: dict[Any, str] = {
     np.ndarray: "say of what, and its axes: `-> ut.f64[None]` of any length, or `-> ut.f64[3]`",
     tuple: "say what it holds: `-> tuple[ut.i64, ut.f64]`",
-    list: "a list has a known length: return an array, `-> ut.i64[None]`, or a tuple, `-> tuple[ut.i64, ut.i64]`",
+    list: "say of what: `-> list[ut.i64]`, or `-> list[tuple[ut.i64, ut.f64]]`; a list may have any length",
     dict: 'say what it holds: `-> {"a": ut.i64, "b": ut.f64}`, or a dataclass with annotated fields',
     str: "texts are not known before the run: return numbers, and make a text of them in the caller",
 }

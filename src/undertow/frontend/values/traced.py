@@ -186,7 +186,8 @@ class Traced:
     def __hash__(self) -> int:
         raise self._unknown(
             f"a traced {self.type} cannot be a set element or a dict key: its value is known only at run time",
-            "compare with ==, or index an array with it",
+            "keep a flag or a value for each number in an array: seen = np.zeros(size, bool), seen[n] = True, "
+            "if seen[n]; or keep a list: n in items",
         )
 
     def __array__(self, *_: Any, **__: Any) -> Any:

@@ -1,0 +1,135 @@
+"""Functions of Python's on lists whose length is known only at run time."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from undertow.errors import CaptureError
+from undertow.frontend.interpret.drive import Work
+from undertow.frontend.interpret.growing import as_array, in_order
+from undertow.frontend.syntax.source import Env
+from undertow.frontend.values import tree
+from undertow.frontend.values.growing import GrowingList
+from undertow.frontend.values.operands import as_weak
+from undertow.frontend.values.traced import Traced, emit
+from undertow.frontend.values.traced import length as extent
+
+Handler = Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]
+_ARRAY = "np.array(items) is an array with all that arrays have"
+
+
+def _length(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    if len(args) != 1 or kwargs or not isinstance(args[0], GrowingList):
+        return NotImplemented
+    return as_weak(emit("identity", [args[0].length])[0])
+
+
+def _list(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) != 1 or kwargs:
+        return NotImplemented
+    made = yield interp.collected(args[0])
+    if made is args[0]:
+        return NotImplemented
+    if made.kind is not list:
+        made.kind = list
+    return made
+
+
+def _deque(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) != 1 or kwargs:
+        raise CaptureError(
+            "a deque with `maxlen` whose length is known only at run time cannot be captured",
+            hint="take items from its other end: if len(queue) > most: queue.popleft()",
+        )
+    made = yield interp.collected(args[0])
+    if made is args[0]:
+        return NotImplemented
+    made.kind = collections.deque
+    return made
+
+
+def _copy(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    items = args[0]
+    if not isinstance(items, GrowingList) or kwargs:
+        return NotImplemented
+    return items.copy()
+
+
+def _deep_copy(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    items = args[0]
+    if not isinstance(items, GrowingList) or kwargs:
+        return NotImplemented
+    columns = [emit("identity", [column])[0] for column in items.columns]
+    return GrowingList(items.item, columns, emit("identity", [items.length])[0], items.root.place, items.kind)
+
+
+def _sorted(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    items = yield interp.collected(args[0])
+    if not isinstance(items, GrowingList) or len(args) != 1 or kwargs.keys() - {"key", "reverse"}:
+        return NotImplemented
+    columns = yield in_order(interp, items, kwargs.get("key"), kwargs.get("reverse", False))
+    made = items.with_columns(columns, extent(columns[0], 0) if columns else items.length)
+    made.kind = list
+    return made
+
+
+def _reduced(function: Any) -> Handler:
+    """Of numbers alone, as of an array; else a loop of the graph does it."""
+
+    def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+        if not isinstance(args[0], GrowingList) or args[0].item[0] != (tree.LEAF,) or kwargs:
+            return NotImplemented
+        return (yield interp.call(function, [as_array(args[0]), *args[1:]], kwargs, env))
+
+    return work
+
+
+def _refused(what: str, hint: str) -> Handler:
+    def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+        raise CaptureError(f"{what} whose length is known only at run time cannot be captured", hint=hint)
+
+    return work
+
+
+_SET = "keep a flag for each number instead: seen = np.zeros(size, bool), then `seen[n] = True` and `if seen[n]:`"
+_DICT = (
+    "keep a value for each number instead: memo = np.zeros(size) and known = np.zeros(size, bool), "
+    "then `if known[n]: return memo[n]`"
+)
+# Python function -> what it does with something whose length is known only at run time, or NotImplemented.
+ON_LISTS: dict[Any, Handler] = {
+    builtins.len: _length,
+    builtins.list: _list,
+    builtins.sorted: _sorted,
+    collections.deque: _deque,
+    copy.copy: _copy,
+    copy.deepcopy: _deep_copy,
+    **{function: _reduced(function) for function in (sum, min, max, any, all)},
+    builtins.tuple: _refused("a tuple", "make a list of it: list(...)"),
+    **{kind: _refused("a set", _SET) for kind in (set, frozenset)},
+    builtins.dict: _refused("a dict", _DICT),
+    collections.Counter: _refused("a Counter", "count with an array: counts = np.zeros(size, int); counts[n] += 1"),
+}
+
+
+def with_arrays(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of code that is not the user's, with arrays in place of such lists."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, (list, dict, set, collections.deque)) or isinstance(function, type):
+        return list(args), kwargs  # it holds them as they are
+    module = str(getattr(function, "__module__", ""))
+    takes_arrays = module.split(".")[0] in ("numpy", "undertow") or isinstance(owner, (Traced, np.ndarray))
+    if not takes_arrays and not isinstance(function, np.ufunc):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise CaptureError(f"{name}() of a list whose length is known only at run time cannot be captured", hint=_ARRAY)
+
+    def as_argument(value: Any) -> Any:
+        return as_array(value) if isinstance(value, GrowingList) else value
+
+    return [as_argument(a) for a in args], {name: as_argument(a) for name, a in kwargs.items()}
