@@ -6,8 +6,8 @@ would make it: under the same conditions, with the same random keys. The loop th
 all else in the same order as before; so values are the same, bit for bit.
 
 The number of iterations must be known before the first: the loop counts, up or down by a constant, to a bound that
-stays. Loops that act on the world or that end early are left as they are; so are calls whose results differ in shape or
-are large, and calls that depend on variables of the loop.
+stays. Loops that print, assign variables or end early are left as they are; so are calls whose results differ in shape
+or are large, and calls that depend on variables of the loop.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, count = split_loops(parse('''
@@ -64,8 +64,8 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operan
 from undertow.ir.implied import param_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS, LINKED
-from undertow.ir.walk import bodies_last, entered_by, ports_of, reachable
-from undertow.ops.op import CATALOGUE
+from undertow.ir.walk import bodies_last, entered_by, grouped, ports_of, reachable
+from undertow.ops.effects import acts, is_stateful
 from undertow.passes.dead import remove_dead
 from undertow.passes.width import wide_graphs
 from undertow.types import CTL, Type, i32, i64
@@ -74,6 +74,7 @@ _LARGEST = 1024  # elements of a result that is kept for each iteration
 _MOST_CONSTANT = 256  # iterations whose numbers are written as a constant
 _BOUNDS = {"less": (1, 0), "less_equal": (1, 1), "greater": (-1, 0), "greater_equal": (-1, 1)}  # direction, inclusive
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+_FAULTING = ("assert", "raise")
 _ZERO = Const(np.int64(0))
 _UNMOVED = frozenset({*LINKED, "tangent", "resume", "gradient"})
 
@@ -83,14 +84,14 @@ def split_loops(library: Library) -> tuple[Library, Counter[str]]:
     count: Counter[str] = Counter()
     if not any(node.op == "loop" for graph in library.functions.values() for node in graph.nodes):
         return library, count
-    wide = wide_graphs(library)
+    wide, ordered = wide_graphs(library), _ordered_graphs(library)
     functions = dict(library.functions)
     names = Names(functions, separator="~")
     times = Counter(name for graph in functions.values() for name in entered_by(graph))
     for name in reversed(bodies_last(functions)):
         for node in functions[name].nodes:
             body = node.attrs.text("body") if node.op == "loop" else ""
-            loop = _understand(functions[body], node) if times[body] == 1 else None
+            loop = _understand(functions[body], node, body in ordered) if times[body] == 1 else None
             if loop is not None and (parts := _divide(loop, wide)) is not None:
                 lanes = names.fresh(f"{name}.map")
                 wide.add(lanes)
@@ -101,6 +102,20 @@ def split_loops(library: Library) -> tuple[Library, Counter[str]]:
     if not count:
         return library, count
     return remove_dead(Library(functions, library.main))[0], count
+
+
+def _ordered_graphs(library: Library) -> Container[str]:
+    """The graphs that act in a way whose order can be told, in themselves or in what they enter.
+
+    Asserting and raising is not: of several faults, the one that Python reaches first is searched for afterwards.
+    """
+    callers = grouped((other, name) for name, graph in library.functions.items() for other in entered_by(graph))
+    acting = [name for name, graph in library.functions.items() if any(_is_ordered(node) for node in graph.nodes)]
+    return reachable(acting, lambda name: callers.get(name, ()))
+
+
+def _is_ordered(node: Node) -> bool:
+    return (acts(node.op) or is_stateful(node.op)) and node.op not in _FAULTING
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -119,6 +134,7 @@ class _Loop:
     counter: int  # the variable that is compared with the bound
     bound: Operand  # a constant, or a parameter that stays
     is_inclusive: bool
+    token: int | None  # the node of the variable that orders what asserts or raises
 
     @property
     def params(self) -> dict[int, int]:
@@ -131,11 +147,12 @@ class _Loop:
         return next((k for k, step in self.steps.items() if step == 1 and self.given[k] == _ZERO), None)
 
 
-def _understand(body: FunctionGraph, node: Node) -> _Loop | None:
+def _understand(body: FunctionGraph, node: Node, is_ordered: bool) -> _Loop | None:
     """The loop, if it counts."""
     pred, *following = body.results
     sides = body.branches().get((pred, 0))
-    if sides is None or any(body.nodes[param].types[0] == CTL for param in body.params):
+    tokens = [param for param in body.params if body.nodes[param].types[0] == CTL]
+    if sides is None or is_ordered or len(tokens) > 1 or not {*tokens} <= {*body.params[: body.carried]}:
         return None
     if body.group or any(node.op in _UNMOVED for node in body.nodes):
         return None
@@ -150,7 +167,9 @@ def _understand(body: FunctionGraph, node: Node) -> _Loop | None:
     stays = isinstance(y, Const) or y.node in body.params[body.carried :]
     if not isinstance(x, Port) or x not in variable or not stays or steps[variable[x]] * direction < 0:
         return None
-    return _Loop(body, node.inputs, pred, sides[0], steps, variable[x], y, bool(inclusive))
+    return _Loop(
+        body, node.inputs, pred, sides[0], steps, variable[x], y, bool(inclusive), tokens[0] if tokens else None
+    )
 
 
 def _step(body: FunctionGraph, pred: Port, index: int, following: Port) -> int | None:
@@ -179,6 +198,10 @@ class _Parts:
     kept: list[int]
     handed: list[Port]
 
+    def values(self, body: FunctionGraph) -> list[Port]:
+        """What is handed on, order tokens left aside."""
+        return [port for port in self.handed if body.type_of(port) != CTL]
+
 
 def _divide(loop: _Loop, wide: Container[str]) -> _Parts | None:
     """The parts of a loop, if the map would make calls that form waves."""
@@ -202,15 +225,13 @@ def _is_small(type_: Type) -> bool:
 def _moved(loop: _Loop, wide: Container[str], staying: Container[int]) -> set[int]:
     """The calls that need nothing of other iterations, and what is computed from their results alone."""
     body, counting = loop.body, {loop.body.params[index] for index in loop.steps}
-    bound = {*body.params[: body.carried]} - counting
+    bound = {*body.params[: body.carried]} - counting - {loop.token}
     outside, tied = _regions(loop, bound)
     tests = {region.pred.node for region in body.regions if region.pred is not None}
     moved: set[int] = set()
     for number, node in enumerate(body.nodes):
         used = {port.node for port in (*ports_of(node.inputs), *node.controls)}
-        row = CATALOGUE.get(node.op)
-        acts = row is not None and (row.effect or row.state is not None)
-        if number in bound or acts or number in staying or node.region in tied or used & bound:
+        if number in bound or number in staying or node.region in tied or used & bound:
             bound.add(number)
             if number in tests:
                 outside, tied = _regions(loop, bound)
@@ -334,16 +355,20 @@ def _count(draft: Draft, index: Port, first: Operand, step: int, param: Node) ->
 
 
 def _bring_out(draft: Draft, port: Port) -> Port:
-    """A value as one of the body: zeros where the branches are not taken in which it is computed."""
+    """A value as one of the body: zeros, or a pivot, where the branches are not taken in which it is computed."""
     type_, maker = draft.type_of(port), draft.nodes[port.node]
     while home := draft.home(port):
         region = draft.regions[home]
         assert region.pred is not None and region.parent is not None
         sides = draft.pairs[region.pred, region.parent]
         other = sides[1] if region.side else sides[0]
-        zeros = Const(np.zeros(type_.shape, type_.dtype.numpy))  # type: ignore[arg-type]
-        name = in_scope("none", draft.regions, other)
-        zero = Port(draft.add(draft.triggered(Node("identity", (zeros,), (type_,), name, other, span=maker.span), 0)))
+        if type_ == CTL:
+            zero = draft.make_pivot(other)
+        else:
+            zeros = Const(np.zeros(type_.shape, type_.dtype.numpy))  # type: ignore[arg-type]
+            name = in_scope("none", draft.regions, other)
+            made = Node("identity", (zeros,), (type_,), name, other, span=maker.span)
+            zero = Port(draft.add(draft.triggered(made, 0)))
         inputs = (port, zero) if region.side else (zero, port)
         name = in_scope(maker.short_name, draft.regions, region.parent)
         port = Port(draft.add(Node("merge", inputs, (type_,), name, region.parent, span=maker.span)))
@@ -369,7 +394,8 @@ def _write_loop(loop: _Loop, parts: _Parts) -> FunctionGraph:
         take(number)
     index = {0: give("index", Type(i64)) if place is None else Port(numbers[place])}
     arrays: dict[Port, dict[int, Port]] = {}
-    for port in parts.handed:
+    token = {} if loop.token is None else {0: Port(numbers[loop.params[loop.token]])}
+    for port in parts.values(body):
         type_ = body.type_of(port)
         arrays[port] = {0: give(body.nodes[port.node].short_name, type_.with_shape((None, *type_.shape)))}
     for number in body.params[body.carried :]:
@@ -380,6 +406,9 @@ def _write_loop(loop: _Loop, parts: _Parts) -> FunctionGraph:
         if number in handed:
             region = copy.place(node.region)
             for port in handed[number]:
+                if port not in arrays:  # the map has acted already
+                    copy.ports[port] = draft.bring(token, region, node.short_name)
+                    continue
                 inputs = (draft.bring(arrays[port], region, node.short_name), draft.bring(index, region, "index"))
                 read = Node("index", inputs, (body.type_of(port),), node.name, region, Attrs(axes=(0,)), span=node.span)
                 copy.ports[port] = Port(draft.add(read))
@@ -415,17 +444,26 @@ def _enter(graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str) -> Func
         entered = Node(
             "map",
             (counts, *taken),
-            tuple(type_.with_shape((length, *type_.shape)) for type_ in types),
+            tuple(type_ if type_ == CTL else type_.with_shape((length, *type_.shape)) for type_ in types),
             in_scope("map", draft.regions, region),
             region,
             Attrs(body=lanes),
-            span=node.span,
+            tuple(x for x in taken if isinstance(x, Port) and draft.type_of(x) == CTL),
+            node.span,
         )
         made = draft.add(draft.triggered(entered, phase))
+        ports = {port: Port(made, k) for k, port in enumerate(parts.handed)}
+        arrays = [ports[port] for port in parts.values(loop.body)]
         more = [] if loop.index is not None else [_ZERO]
-        arrays = [Port(made, k) for k in range(len(types))]
+        done = [port for port in ports.values() if draft.type_of(port) == CTL]
+        if done and loop.token is not None:  # the loop acts after the map
+            given[params[loop.token]] = done[-1]
         inputs = (*given[: loop.body.carried], *more, *arrays, *given[loop.body.carried :])
-        copy.add_moved(number, replace(node, types=(*node.types, *(Type(i64) for _ in more))), inputs)
+        types = [*node.types, *(Type(i64) for _ in more)]
+        controls = (*map(copy.port, node.controls), *done[:-1])
+        left = replace(node, inputs=inputs, types=tuple(types), region=region, controls=controls)
+        made = draft.add(draft.triggered(left, phase))
+        copy.ports.update({Port(number, k): Port(made, k) for k in range(len(node.types))})
     return copy.freeze()
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.programs import iterations
+from tests.programs.program import Program
 from tests.support.validity import valid
 
 import undertow as ut
@@ -46,6 +48,37 @@ def test_as_many_waves_as_a_map() -> None:
     same, of_map = mapped.run(W, 10, stats=True)
     np.testing.assert_allclose(value, same)
     assert (stats.waves, stats.activations, stats.max_depth) == (of_map.waves, of_map.activations, of_map.max_depth)
+
+
+@pytest.mark.parametrize("program", iterations.PROGRAMS, ids=lambda program: program.name)
+def test_a_wave_for_each_level(program: Program) -> None:
+    """However results are used, and whatever is asserted: iterations wait for each other only if a loop ends early."""
+    is_split = bool(split_count(program.function, *program.cases[-1]))
+    assert is_split == (program.name != "stops_at_the_first")
+    if "fault" not in program.tags:
+        _, stats = program.run(len(program.cases) - 1)
+        assert stats.waves == (stats.max_depth if is_split else stats.activations)
+
+
+def test_gradients_of_loops_that_assert() -> None:
+    @ut.function
+    def checked(w: ut.f64[2], n: ut.i64) -> ut.f64:
+        if n <= 0:
+            return w[0] * w[1]
+        total = w[1]
+        for k in range(n):
+            x = checked(w * 0.8, k - 1)
+            assert x < 1000.0, "large"
+            if total > 1000.0:
+                raise ValueError("larger")
+            total = total * 0.9 + x * w[1]
+        return total
+
+    assert split_count(checked, W, 5) == 1
+    gradient = ut.grad(checked)
+    np.testing.assert_allclose(gradient(W, 6), gradient.run(W, 6, engine="reference"), rtol=1e-13)
+    with pytest.raises(ut.Fault, match="large"):
+        gradient(W * 1000, 6)
 
 
 def test_calls_in_branches_share_waves() -> None:

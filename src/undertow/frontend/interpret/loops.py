@@ -32,7 +32,7 @@ from undertow.frontend.interpret.outcomes import (
     Return,
     cells,
     exits_of,
-    raised_as_break,
+    raised_as,
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedItems, TracedRange
@@ -303,7 +303,9 @@ def _statement_loop(
                 yield interp.assign(node.target, item, env)
         for name in carried.names:
             interp.owned.own_containers(env.vars[name])
-        outcome = raised_as_break((yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
+        # A `for` ends anyway, so its test need not know that an iteration has raised an error: it counts.
+        after_raise = BREAK if index is None else CONTINUE
+        outcome = raised_as(after_raise, (yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
         _refuse_changed_containers(before, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)

@@ -116,13 +116,13 @@ def value_of(outcome: Outcome) -> Any:
     return outcome.value if isinstance(outcome, Mixed) and RETURN in outcome.exits else ABSENT
 
 
-def raised_as_break(outcome: Outcome) -> Outcome:
-    """The outcome of a loop's body, where paths that raise leave the loop: there is no value to carry."""
+def raised_as(leave: Leave, outcome: Outcome) -> Outcome:
+    """The outcome of a loop's body, where paths that raise leave the iteration in another way: there is no value."""
     if RETURN not in exits_of(outcome) or value_of(outcome) is not ABSENT:
         return outcome
     if isinstance(outcome, Mixed):
-        return replace(outcome, exits=tuple(BREAK if exit == RETURN else exit for exit in outcome.exits), value=None)
-    return BREAK
+        return replace(outcome, exits=tuple(leave if exit == RETURN else exit for exit in outcome.exits), value=None)
+    return leave
 
 
 def span_of(outcome: Outcome) -> Span | None:
