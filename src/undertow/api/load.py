@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from undertow.api import archive
 from undertow.api.function import Function
-from undertow.api.manifest import Decoder, Json, check_leaves, entry, want
+from undertow.api.manifest import Decoder, Json, check_leaves, entry, flags, want
 from undertow.api.program import GraphView, Program, Programs
 from undertow.api.save import FORMAT, version
 from undertow.errors import GraphError, InternalError, LoadError, SavedSpan, Span, TypeMismatch, UndertowError, brief
@@ -201,8 +201,12 @@ class _Loader:
         library = self.library(number)
         count = result.count(tree.LEAF)
         _check_main(library.functions[library.main], types, count, needs_seed, what)
+        weak, weak_results = flags(row, "weak", len(types), what), flags(row, "weak_results", count, what)
         most = max(_FEWEST_NODES, _GROWTH * sum(len(graph.nodes) for graph in library.functions.values()))
-        return mapped, Captured(library, types, structures, result, count, needs_seed, most_nodes=most)
+        return mapped, Captured(
+            library, types, structures, result, count, needs_seed, most_nodes=most, weak=weak,
+            weak_results=weak_results or (),
+        )  # fmt: skip
 
     def library(self, number: int) -> Library:
         name = archive.graph_entry(number)

@@ -104,7 +104,8 @@ class Encoder:
         return [type.dtype.name, *type.shape]
 
     def annotation(self, note: Annotation, what: str) -> Json:
-        return {"structure": self.structure(note.structure, what), "types": [self.type(t) for t in note.types]}
+        row = {"structure": self.structure(note.structure, what), "types": [self.type(t) for t in note.types]}
+        return row | ({"weak": list(note.weak)} if note.weak else {})
 
     def value(self, value: Any, what: str) -> Json:
         """A default or a bound object."""
@@ -158,6 +159,16 @@ def entry(values: Json, key: str, kind: type[_T], what: str) -> _T:
     if key not in entries:
         raise LoadError(f"{what} has no `{key}`")
     return want(entries[key], kind, f"`{key}` of {what}")
+
+
+def flags(row: Json, key: str, count: int, what: str) -> tuple[bool, ...] | None:
+    """One flag for each of so many leaves, or none at all; None if the row says nothing of them."""
+    if row.get(key) is None:
+        return None
+    held = tuple(want(flag, bool, f"`{key}` of {what}") for flag in entry(row, key, list, what))
+    if held and len(held) != count:
+        raise LoadError(f"{what} has {len(held)} flags `{key}`, but {count} leaves")
+    return held
 
 
 class Decoder:
@@ -245,7 +256,7 @@ class Decoder:
         structure = self.structure(entry(row, "structure", list, what), what)
         types = self.types(entry(row, "types", list, what), what, named=True)
         check_leaves(structure, len(types), what)
-        return Annotation(types, structure)
+        return Annotation(types, structure, flags(row, "weak", len(types), what) or ())
 
     def value(self, row: Json, what: str) -> Any:
         structure = self.structure(entry(row, "structure", list, what), what)

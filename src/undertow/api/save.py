@@ -233,6 +233,8 @@ def _signature(
         "types": [encoder.type(type) for type in captured.types],
         "result": encoder.structure(captured.result, f"the result of `{definition.name}`"),
         "seed": captured.needs_seed,
+        "weak": None if captured.weak is None else list(captured.weak),
+        "weak_results": list(captured.weak_results),
     }
 
 

@@ -401,6 +401,38 @@ def test_arguments_are_checked_as_those_of_the_original(tmp_path: Path) -> None:
         matrix({"W": np.ones((3, 2)), "b": np.zeros(2)}, np.ones((4, 3)))
 
 
+def test_python_numbers_stay_python_numbers(tmp_path: Path) -> None:
+    @ut.function
+    def scaled(x, by):
+        return x * by
+
+    @ut.function
+    def twice(n: int) -> int:
+        return n + n
+
+    x = np.ones(3, np.float32)
+    path = tmp_path / "scaled.ut"
+    ut.save(scaled, path, examples=[(x, 2.0), (x, ut.f64)])
+    again = ut.load(path)
+    assert again(x, 2.0).dtype == np.float32 and again(x, np.float64(2)).dtype == np.float64
+    again = loaded(tmp_path, stored(scaled, x, 2.0))
+    with pytest.raises(ut.TypeMismatch, match="was not saved for numbers of NumPy's: beside i32 and f32"):
+        again(x, np.float64(2))
+    again = loaded(tmp_path, stored(twice, 3))
+    assert ut.function(lambda x, n: x * twice(n))(x, 2).dtype == np.float32
+    assert ut.function(lambda x, n: x * again(n))(x, 2).dtype == np.float32
+
+
+def test_which_numbers_are_pythons_does_not_matter_where_nothing_is_narrow(tmp_path: Path) -> None:
+    @ut.function
+    def doubled(x):
+        return x + x
+
+    path = tmp_path / "doubled.ut"
+    ut.save(doubled, path, examples=[(ut.i64,), (2.5,)])
+    assert ut.load(path)(2) == 4 and ut.load(path)(np.float64(2.5)) == 5
+
+
 def test_only_mapped(tmp_path: Path) -> None:
     @ut.function
     def triple(x):
@@ -732,6 +764,8 @@ WRONG: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (_set("signatures", 0, "result", [["dict", [[]]], ["leaf"]]), "the keys of"),
     (_set("signatures", 0, "structures", [[["static", 3]]]), "must be of type str"),
     (_set("signatures", 0, "mapped", [True, False]), "has 1 arguments"),
+    (_set("signatures", 0, "weak", [True, False]), "2 flags `weak`, but 1 leaves"),
+    (_set("signatures", 0, "weak_results", [1] * 5), "must be of type bool"),
     (_set("classes", [{"kind": "enum", "module": "a", "qualname": "B", "fields": []}]), "neither a dataclass nor"),
 ]
 

@@ -38,6 +38,7 @@ class Ready:
     graphs: Mapping[str, FunctionGraph]
     # Variables by their names in its graphs, and whether they are written.
     variables: Mapping[str, tuple[Any, bool]] = field(default_factory=dict)
+    weak: tuple[bool, ...] | None = None  # which leaves of the arguments are Python numbers; None: whichever
     is_shared: bool = (
         False  # its graphs have globally unique names, so those that two such functions share are added once
     )
@@ -55,16 +56,18 @@ def make_ready(captured: Captured) -> Ready:
     library, types, count = captured.library, captured.types, captured.result_count
     main = library.functions[library.main]
     graphs = {name: graph for name, graph in library.functions.items() if name != library.main}
-    results = Annotation(tuple(main.type_of(port) for port in main.results[:count]), captured.result)
+    results = Annotation(
+        tuple(main.type_of(port) for port in main.results[:count]), captured.result, captured.weak_results
+    )
     direct = _behind(main, len(types))
     if direct is not None:
-        return Ready(types, captured.structures, results, *direct, graphs)
+        return Ready(types, captured.structures, results, *direct, graphs, weak=captured.weak)
     name = library.main
     graphs[name] = replace(
         main, kind="function", regions=(replace(main.regions[0], kind="function"), *main.regions[1:])
     )
     hidden = (*(("key",) if captured.needs_seed else ()), *(("order",) if len(main.results) > count else ()))
-    return Ready(types, captured.structures, results, name, hidden, graphs)
+    return Ready(types, captured.structures, results, name, hidden, graphs, weak=captured.weak)
 
 
 def _behind(main: FunctionGraph, count: int) -> tuple[str, tuple[str, ...]] | None:

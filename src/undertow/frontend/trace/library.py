@@ -26,7 +26,7 @@ from undertow.frontend.trace.returned import refuse_closures
 from undertow.frontend.trace.scope import MainGraph
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import port_in
-from undertow.frontend.values.operands import flags_of
+from undertow.frontend.values.operands import flags_of, is_number
 from undertow.frontend.values.traced import Traced, capturing, is_traced
 from undertow.ir.graph import FunctionGraph, Library
 from undertow.ops.debug import ERRORS
@@ -61,6 +61,7 @@ class Captured:
     guards: Guards | None = None  # what it reads outside; its hidden arguments come after the leaves
     first: list[Any] = field(default_factory=list)  # what these were at capture; emptied by who runs it first
     weak: tuple[bool, ...] | None = None  # which leaves are Python numbers; None: whichever
+    weak_results: tuple[bool, ...] = ()  # which of those of the result are; (): none
 
 
 def capture_main(
@@ -128,9 +129,11 @@ def _attempt(
     variables = {name: variable for variable, name in session.variables.items()}
     assigned = frozenset(name for name, variable in variables.items() if variable in main.assigned)
     needs_seed = builder.key is not None
+    weak = tuple(map(is_number, results))
     return Captured(
         library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
         has_effect=builder.effect is not None, guards=guards, first=first, weak=arguments.weak,
+        weak_results=weak if True in weak else (),
     )  # fmt: skip
 
 

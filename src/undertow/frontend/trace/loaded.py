@@ -17,6 +17,7 @@ from undertow.frontend.trace.definition import Arguments, Definition
 from undertow.frontend.trace.graft import Ready
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import context
+from undertow.types import f32, i32
 
 
 class LostDefault:
@@ -53,10 +54,19 @@ class ReadyDefinition(Definition):
 
     def ready(self, arguments: Arguments) -> Ready:
         """The graphs for these arguments."""
-        for signature in self.signatures:
-            if signature.structures == arguments.structures and all(
-                takes.accepts(type) for takes, type in zip(signature.types, arguments.types, strict=True)
-            ):
+        fitting = [
+            signature
+            for signature in self.signatures
+            if signature.structures == arguments.structures
+            and all(takes.accepts(type) for takes, type in zip(signature.types, arguments.types, strict=True))
+        ]
+        for signature in fitting:
+            if signature.weak is None or signature.weak == arguments.weak:
+                return signature
+        current = context()
+        is_mapped = current is not None and current.builder is not None and current.builder.kind == "map"
+        for signature in fitting:
+            if is_mapped or not _tells_weak(signature):  # a map has no Python numbers
                 return signature
         raise self._refusal(arguments)
 
@@ -66,7 +76,13 @@ class ReadyDefinition(Definition):
         alike = [signature for signature in self.signatures if signature.structures == arguments.structures]
         shown = show_arguments(arguments.structures, arguments.types, arguments.parameters)
         what = f"`{self.name}` was not saved for {shown}"
-        if len(alike) == 1:
+        if any(signature.types == arguments.types for signature in alike):
+            numbers = ", ".join(
+                f"`{name}`" for name, weak in zip(arguments.names, arguments.weak, strict=False) if weak
+            )
+            told = f"Python numbers as {numbers}" if numbers else "numbers of NumPy's"
+            what = f"`{self.name}` was not saved for {told}: beside i32 and f32 they mean something else"
+        elif len(alike) == 1:
             for name, takes, type in zip(arguments.names, alike[0].types, arguments.types, strict=True):
                 if not takes.accepts(type):
                     what = f"`{name}` of `{self.name}` must be {takes}, not {type}"
@@ -82,6 +98,13 @@ class ReadyDefinition(Definition):
             else f"it was saved only for map: call {self.name}.map, or ut.save it with examples=[...]"
         )
         return TypeMismatch(what, span, hint)
+
+
+def _tells_weak(signature: Ready) -> bool:
+    """May it matter whether its arguments are Python numbers? They take the dtypes of what they meet, if narrower."""
+    narrow = (i32, f32)
+    nodes = (node for graph in signature.graphs.values() for node in graph.nodes)
+    return any(type.dtype in narrow for node in nodes for type in node.types)
 
 
 def _looks(cls: type) -> tuple[str, str, tuple[str, ...]]:
