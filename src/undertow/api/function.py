@@ -27,9 +27,9 @@ from undertow.frontend.control import forms
 from undertow.frontend.control import mapped as mapped_over
 from undertow.frontend.control.body import Shared, common_length
 from undertow.frontend.interpret.drive import drive
-from undertow.frontend.objects.arguments import Given, has_handles
+from undertow.frontend.objects.arguments import Given, has_handles, restored
 from undertow.frontend.objects.convert import Converted
-from undertow.frontend.objects.handle import fault_of_objects, restored
+from undertow.frontend.objects.handle import fault_of_objects
 from undertow.frontend.syntax.annotations import Annotation, as_array
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.definition import Arguments, Definition, take_arguments
@@ -200,6 +200,8 @@ class Function:
                 hint="make a plan for these arguments: f.plan(...)",
             )
         result, counted = apart(program.run, leaves, chosen, plan)
+        if arguments.converted is not None:
+            result = restored(result, arguments.converted)
         return (result, counted) if stats else result
 
     @boundary

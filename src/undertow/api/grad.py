@@ -208,9 +208,10 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     called = function if isinstance(function, Function) else _cached(function, "call", lambda d: d, "ut.vjp")
     back = _cached(function, "vjp", PulledBack, "ut.vjp")
     pulled = Function(back.__undertow_definition__, (), back.__undertow_programs__)
-    value = called(*primals[len(bound) :])
     # Positional arguments, bound ones included, in the dtypes of the function's parameters.
     arguments = called.__undertow_arguments__(primals[len(bound) :], {})
+    arguments.refuse_objects("ut.vjp", "write ut.grad(f), or pass the numbers in arrays, as a forest does")
+    value = called(*primals[len(bound) :])
     flags = flags_of(arguments.weak, arguments.leaves)
     leaves = [leaf.item() if flag else leaf for leaf, flag in zip(arguments.leaves, flags, strict=True)]
     typed = tuple(arguments.passed(called.__undertow_definition__.closure.signature, leaves)[0])[: len(primals)]

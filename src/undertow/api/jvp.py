@@ -70,6 +70,7 @@ def _function(definition: Definition) -> Function:
 def _run(function: Function, bound: int, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     definition, programs = function.__undertow_definition__, function.__undertow_programs__
     arguments = function.__undertow_arguments__(primals, {})
+    arguments.refuse_objects("ut.jvp", "write ut.grad(f), or pass the numbers in arrays, as a forest does")
     matched = match_tangents(definition, arguments, bound, tangents, definition.closure.span)
     whole = with_tangents(arguments, matched)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from undertow.api.classes import build_quietly, find_class, make_class
 from undertow.errors import LoadError, SaveError, TypeMismatch
+from undertow.frontend.objects.arguments import is_handle
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import constant
@@ -97,6 +98,11 @@ class Encoder:
             for name, place in _OURS.items():
                 if place[1] == token[2].__name__:
                     return [name, list(token[4])]
+            if is_handle(token):
+                raise SaveError(
+                    f"{what} is an object whose annotation names itself, which a file has no class for",
+                    hint="save a function of a forest: ut.data.from_nested makes one of objects",
+                )
             raise SaveError(f"{what} contains a text of traced values", hint="return the values, and format them after")
         return list(token)  # a leaf, a tuple, a list
 

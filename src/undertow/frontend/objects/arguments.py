@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import Span
+from undertow.errors import Span, TypeMismatch
 from undertow.frontend.objects.convert import Converted, Root, convert_objects
-from undertow.frontend.objects.handle import Handle, as_handle
+from undertow.frontend.objects.gradient import Gradient, as_objects
+from undertow.frontend.objects.handle import Handle, Word, as_handle
 from undertow.frontend.objects.kinds import Kinds
 from undertow.frontend.values import tree
 
@@ -99,3 +100,22 @@ class Given:
 def in_graph(structure: tree.Structure, value: Any, called: str, widens: bool) -> Any:
     """A value of a graph with handles where an annotation has them, of the kinds annotated, or of more."""
     return with_handles(structure, value, lambda one, kinds: as_handle(one, kinds, called, widens))
+
+
+def restored(value: Any, converted: Converted) -> Any:
+    """A result with the caller's own objects in place of handles."""
+    is_ours = lambda part: isinstance(part, (Handle, Word, Gradient))  # noqa: E731
+    leaves, structure = tree.flatten(value, is_ours)
+    if not any(map(is_ours, leaves)):
+        return value
+    found = []
+    for leaf in leaves:
+        if isinstance(leaf, Handle):
+            found.append(converted.object(leaf.number))
+        elif isinstance(leaf, Gradient):
+            found.append(as_objects(leaf, converted))
+        elif isinstance(leaf, Word):
+            raise TypeMismatch("a string of an object cannot be returned", hint="return the object that has it")
+        else:
+            found.append(leaf)
+    return tree.unflatten(structure, found)

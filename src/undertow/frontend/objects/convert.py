@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import Span, TypeMismatch, brief, with_article
-from undertow.frontend.objects.kinds import PYTHON, Handles, Kind, Kinds, Values, Words, said_of
+from undertow.frontend.objects.kinds import ITEMS, PYTHON, Handles, Kind, Kinds, Values, Words, said_of
 from undertow.frontend.objects.layout import KIND, NONE, OFFSETS, Layout, layout_of
 from undertow.types import i32
 
@@ -35,6 +35,29 @@ class Converted:
     layout: Layout
     columns: list[np.ndarray[Any, Any]]
     objects: list[Any]  # by number
+
+    def kind(self, number: int) -> Kind:
+        """The kind of an object."""
+        kinds = self.layout.kinds
+        return kinds[0] if len(kinds) == 1 else kinds[self.columns[self.layout.special(KIND)][number]]
+
+    def number(self, owner: int, name: Any) -> int:
+        """The number of an object that another one holds in a field."""
+        return int(self.columns[self.layout.column(self.kind(owner), name) or 0][owner])
+
+    def rows(self, kind: Kind, number: int) -> slice:
+        """Where the items of a list are."""
+        offsets = self.columns[self.layout.special(OFFSETS, kind)]
+        return slice(int(offsets[number]), int(offsets[number + 1]))
+
+    def below(self, number: int) -> list[int]:
+        """The numbers of all objects that one holds; of None, too."""
+        kind = self.kind(number)
+        if kind.form != "list":
+            return [self.number(number, name) for name, held in kind.fields.items() if isinstance(held, Handles)]
+        if not isinstance(kind.fields[ITEMS], Handles):
+            return []
+        return list(map(int, self.columns[self.layout.column(kind, ITEMS) or 0][self.rows(kind, number)]))
 
     def object(self, number: Any) -> Any:
         """The object of a number; of an array of numbers, a list."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Fault, InternalError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
-from undertow.frontend.objects.convert import Converted, number_of_word
+from undertow.frontend.objects.convert import number_of_word
 from undertow.frontend.objects.kinds import ITEMS, Field, Handles, Kind, Kinds, Unread, Values, Words, said_of
 from undertow.frontend.objects.layout import KIND, NONE, OFFSETS, Layout
 from undertow.frontend.values import tree
@@ -333,23 +333,6 @@ def _unread(what: str, held: Unread) -> CaptureError:
     )
 
 
-def restored(value: Any, converted: Converted) -> Any:
-    """A result with the caller's own objects in place of handles."""
-    is_ours = lambda part: isinstance(part, (Handle, Word))  # noqa: E731
-    leaves, structure = tree.flatten(value, is_ours)
-    if not any(map(is_ours, leaves)):
-        return value
-    found = []
-    for leaf in leaves:
-        if isinstance(leaf, Handle):
-            found.append(converted.object(leaf.number))
-        elif isinstance(leaf, Word):
-            raise TypeMismatch("a string of an object cannot be returned", hint="return the object that has it")
-        else:
-            found.append(leaf)
-    return tree.unflatten(structure, found)
-
-
 def alike_numbers(a: Any, b: Any) -> tuple[Any, Any]:
     """Two values: where one is a number, and the other an object that may be one, this is a number, too."""
     return (as_number(a) if is_number(b) else a), (as_number(b) if is_number(a) else b)
@@ -391,5 +374,5 @@ def as_handle(value: Any, kinds: Kinds, called: str, widens: bool) -> Handle:
         )
     raise TypeMismatch(
         f"{called} is {brief(value)}, but annotated as {said_of(kinds)}",
-        hint="a graph has the objects that came as arguments, and what they hold: it makes no new ones",
+        hint="a graph has the objects that came as arguments so annotated, and what they hold: it makes no others",
     )

@@ -190,6 +190,11 @@ class Arguments:
         """The objects that count by their class."""
         return static_objects(self.structures)
 
+    def refuse_objects(self, what: str, hint: str) -> None:
+        """Refuse objects of run-time shape among them."""
+        if self.converted is not None:
+            raise TypeMismatch(f"{what} does not take objects whose annotation names itself", hint=hint)
+
     def passed(
         self, signature: inspect.Signature, leaves: Sequence[Any], static: Callable[[Any], Any] | None = None
     ) -> tuple[list[Any], dict[str, Any]]:

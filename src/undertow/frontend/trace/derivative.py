@@ -10,7 +10,7 @@ import copy
 import inspect
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType
@@ -20,6 +20,10 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.interpret.drive import Work
+from undertow.frontend.objects.arguments import is_handle
+from undertow.frontend.objects.gradient import float_columns
+from undertow.frontend.objects.gradient import token_of as gradient_token
+from undertow.frontend.objects.kinds import Kinds
 from undertow.frontend.syntax.calling import decorated, is_user_code, signature_with
 from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.definition import Check, Definition
@@ -189,6 +193,7 @@ class Wanted:
     call: DifferentiableCall
     shapes: Sequence[tuple[Sequence[int], tree.Structure]]  # of each chosen argument: its leaves, and its structure
     leaves: list[int]  # all floats, each once
+    handles: Mapping[int, Any]  # the numbers of objects among the leaves: their gradients have these, too
 
 
 class Derived(Wrapped):
@@ -257,11 +262,13 @@ class Derived(Wrapped):
             leaves |= dict.fromkeys(floats)
         if len(set(positions)) < len(positions):
             raise CaptureError(f"argnums={brief(self.argnums)} lists an argument twice", hint="list each argument once")
-        return Wanted(call, shapes, list(leaves | dict.fromkeys(range(len(self.targets)))))
+        wanted = list(leaves | dict.fromkeys(range(len(self.targets))))
+        return Wanted(call, shapes, wanted, _handles_in(args, len(written.at)))
 
     def arrange(self, wanted: Wanted, found: Sequence[Any]) -> Any:
         """What was found for each wanted leaf, in containers like the arguments; None for what is no float."""
         made = dict(zip(wanted.leaves, found, strict=True))
+        made = {**wanted.handles, **made}
         parts = [tree.unflatten(own, [made.get(index) for index in indices]) for indices, own in wanted.shapes]
         arranged: Any = parts[0] if isinstance(self.argnums, int) else tuple(parts)
         if self.has_targets:
@@ -332,13 +339,25 @@ class Written:
     call: DifferentiableCall
     mirrors: dict[int, Any]  # of objects, by identity
     at: dict[Any, int]  # what gradients are taken with respect to, besides arguments -> its number
+    columns: Mapping[Kinds, dict[int, int]]  # of objects of run-time shape: columns -> numbers in `at`
 
     def shape(self, indices: Sequence[int], structure: tree.Structure) -> tuple[Sequence[int], tree.Structure]:
         """The structure of an argument, with the floats of objects in their places, and where its leaves are."""
         numbers: list[int] = []
         tokens: list[tree.Token] = []
+        skipped = False
         rest = iter(indices)
         for token in structure:
+            if is_handle(token):
+                columns = self.columns[token[4]]
+                tokens += [gradient_token(tuple(columns)), *[tree.LEAF] * len(columns)]  # and one for its number
+                numbers += [next(rest), *columns.values()]
+                skipped = True
+                continue
+            if skipped:
+                tokens.append(token)
+                skipped = False
+                continue
             mirror = self.mirrors.get(id(token[1].value)) if token[0] == "static" else None
             if mirror is None:
                 tokens.append(token)
@@ -365,29 +384,50 @@ def write_differentiable(
 ) -> Work:
     """Write a call that can be differentiated by its arguments, by targets, and by floats of objects in `chosen`."""
     mirrors: dict[int, Any] = {}
+    columns: dict[Kinds, tuple[int, ...]] = {}
     for value in chosen:
         for token in tree.flatten(value, is_traced)[1]:
             if token[0] == "static" and (mirror := session.floats_of(token[1].value)) is not None:
                 mirrors[id(token[1].value)] = mirror
+            if is_handle(token):
+                columns[token[4]] = float_columns(token[4])
     now = [_now(session, target) for target in targets]
     at: dict[Any, int] = {}
     for target, value in zip(targets, now, strict=True):
         at[_known_by(target if isinstance(target, Variable) else value)] = len(at)
     hidden: list[Any] = []
-    for leaf in (leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, _is_float)[0]):
+    floats = [leaf for mirror in mirrors.values() for leaf in tree.flatten(mirror, _is_float)[0]]
+    floats += [session.objects.columns[number] for numbers in columns.values() for number in numbers]
+    for leaf in floats:
         if _known_by(leaf) not in at:
             at[_known_by(leaf)] = len(at)
             hidden.append(leaf)
+    numbered = {
+        kinds: {number: at[_known_by(session.objects.columns[number])] for number in numbers}
+        for kinds, numbers in columns.items()
+    }
     if not at:
         call = yield write_call(session, definition, args, kwargs)
-        return Written(call, mirrors, at)
+        return Written(call, mirrors, at, numbered)
     if bound is None or hidden:
         places = [leaf if isinstance(leaf, Variable) else session.place_of(leaf) for leaf in hidden]
         weak = [False] * len(now) + [is_traced(leaf) and leaf.is_weak for leaf in hidden]
         bound = Bound(definition, [*targets, *places], weak)
     values = [*now, *(_now(session, leaf) if isinstance(leaf, Variable) else leaf for leaf in hidden)]
     call = yield write_call(session, bound, [values, tuple(args), kwargs], {})
-    return Written(call, mirrors, at)
+    return Written(call, mirrors, at, numbered)
+
+
+def _handles_in(args: Sequence[Any], at: int) -> dict[int, Any]:
+    """The numbers of the objects among arguments, by the numbers of these leaves."""
+    leaves, structure = tree.flatten(list(args), is_traced)
+    found: dict[int, Any] = {}
+    count = 0
+    for token in structure:
+        if is_handle(token):
+            found[at + count] = leaves[count]
+        count += token == tree.LEAF
+    return found
 
 
 def _is_float(value: Any) -> bool:

@@ -224,7 +224,7 @@ class Scope:
 
     def place_of(self, value: Traced) -> Any:
         origin = None if self.places is None else self.places.origin(value)
-        return None if origin is None else origin[0]
+        return value if origin is None else origin[0]  # of columns of objects, the column
 
     def needs_now(self, value: Traced) -> None:
         if self.places is not None:
@@ -260,7 +260,8 @@ class Scope:
         if self.places is not None and isinstance(value, Traced):
             # A hidden argument: the gradient knows an array by its identity, others by their places.
             origin = self.places.origin(value)
-            bound = None if origin is None else self.binding.get(id(origin[0])) or self.binding.get(id(origin[1]))
+            known = [value] if origin is None else origin  # a column of objects, or a place and what was there
+            bound = next((self.binding[id(by)] for by in known if id(by) in self.binding), None)
         else:
             bound = self.binding.get(id(value))
         return value if bound is None else bound[1]
