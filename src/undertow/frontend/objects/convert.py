@@ -311,11 +311,13 @@ def _is_value(value: Any, kind: Kind) -> bool:
     assert isinstance(held, Values)
     if held.is_weak and kind.python is int:
         return type(value) in (int, bool)
+    if held.is_weak and kind.python is complex:  # of which neither an int nor a float is an instance
+        return type(value) is complex
     return column_of_values([value], held) is not None
 
 
-_ORDER = (bool, int, float)
-_EXACT = frozenset((bool, int, float, np.float64))
+_ORDER = (bool, int, float, complex)
+_EXACT = frozenset((bool, int, float, complex, np.float64, np.complex128))
 
 
 def column_of_values(values: list[Any], held: Values) -> np.ndarray[Any, Any] | None:
@@ -330,7 +332,7 @@ def column_of_values(values: list[Any], held: Values) -> np.ndarray[Any, Any] | 
         found = np.array(values)
     except (ValueError, OverflowError):
         return None
-    if found.shape != shape or found.dtype.kind not in "biuf":
+    if found.shape != shape or found.dtype.kind not in "biufc":
         return None
     if found.dtype == wanted.numpy:
         return found
@@ -338,7 +340,7 @@ def column_of_values(values: list[Any], held: Values) -> np.ndarray[Any, Any] | 
     strong = (
         [np.asarray(value).dtype for value in values if type(value) not in PYTHON] if len(weak) < len(kinds) else []
     )
-    highest = {"bool": 0, "int": 1, "float": 2}[wanted.kind]
+    highest = {"bool": 0, "int": 1, "float": 2, "complex": 3}[wanted.kind]
     if any(_ORDER.index(kind) > highest for kind in weak):
         return None
     if any(not np.can_cast(dtype, wanted.numpy, "safe") for dtype in set(strong)):

@@ -22,9 +22,9 @@ import numpy as np
 from undertow.errors import brief
 from undertow.frontend.syntax.calling import is_user_class
 from undertow.frontend.syntax.source import Names
-from undertow.types import DType, OrNone, Type, as_type, bool_, f64, i64
+from undertow.types import DType, OrNone, Type, as_type, bool_, c128, f64, i64
 
-PYTHON = {bool: bool_, int: i64, float: f64}
+PYTHON = {bool: bool_, int: i64, float: f64, complex: c128}
 _OTHERS = (int, float, str, bytes, list, dict, set, frozenset, np.ndarray, np.generic, BaseException)
 ITEMS = "items"  # the one field of a list
 
@@ -146,7 +146,7 @@ def _field(note: Any, names: Names) -> Field:
         type_ = as_type(PYTHON.get(note, note))
         if not type_.is_static:
             return Unread(str(type_))
-        return Values(type_, note in (int, float))
+        return Values(type_, note in (int, float, complex))
     if note is str:
         return Words(None)
     if typing.get_origin(note) is typing.Literal:
