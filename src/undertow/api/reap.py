@@ -17,7 +17,7 @@ from undertow.frontend.trace.derivative import definition_of
 from undertow.frontend.trace.reaped import Reaped
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, capturing, context
-from undertow.passes.sown.ways import OUTSIDE, TWICE
+from undertow.passes.sown.ways import TWICE
 from undertow.tracebacks import boundary
 from undertow.types import is_integer
 
@@ -69,15 +69,13 @@ def _array(sown: Sequence[tuple[int, Any]], n: int, add: bool) -> Any:
     array = np.zeros((n, *(values[0].shape if values else ())), dtype)
     count = np.zeros(n, int)
     for (place, _), value in zip(sown, values, strict=True):
-        if not 0 <= place < n:
-            raise IndexError(OUTSIDE.format(place, n - 1))
         if add:
             array[place] += value.astype(dtype)
         else:
             array[place] = value
         count[place] += 1
     if not add and np.any(count > 1):
-        raise ValueError(TWICE.format(np.flatnonzero(count > 1)[-1]))
+        raise ValueError(TWICE.format(np.argmax(count)))
     return array
 
 

@@ -46,15 +46,16 @@ def judge(params, forest, node, h):
     return ut.where(label >= 0, missed, ut.zeros_like(missed)), ut.astype(hit, ut.i32)
 
 
-def _marked(params, forest, node, h):
-    """The best class of a node times its mark: the derivative of their sum by a mark is the class of that node."""
-    return params["marks"][node] * ut.astype(ut.argmax(scores(params, h)), ut.f32)
+def _labelled(params, forest, node, h):
+    """Sow the best class of a node; the note is nothing."""
+    ut.sow(ut.astype(ut.argmax(scores(params, h)), ut.i32), at=node)
+    return ut.asarray(0, dtype=ut.i32)
 
 
 NOTHING = Note(ut.i32, lambda params, forest, node, h: ut.asarray(0, dtype=ut.i32))
 JUDGED = Note((ut.f32, ut.i32), judge)
 LOSSES = Note(ut.f32, lambda params, forest, node, h: judge(params, forest, node, h)[0])
-MARKED = Note(ut.f32, _marked)
+LABELLED = Note(ut.i32, _labelled)
 
 
 def plus(*noted):
@@ -189,22 +190,23 @@ class TreeClassifier:
 
     @functools.cache  # noqa: B019
     def _node_labels(self) -> ut.Function:
-        """The function (marks, params, forest) -> the best class of every node.
-
-        It is the gradient of a sum over nodes by `marks`, so it keeps one number per node, however deep the trees are.
-        """
-        encode = replace(self, dropout=0.0).encoder(MARKED)
+        """The function (params, forest) -> the best class of every node."""
+        encode = replace(self, dropout=0.0).encoder(LABELLED)
 
         @ut.function
-        def total(marks: ut.f32[None], params, forest) -> ut.f32:
-            known = {**params, "marks": marks}
-            return ut.sum(ut.map(lambda root: encode(known, forest, root)[-1], forest.roots))
+        def visit(params, forest):
+            return ut.map(lambda root: encode(params, forest, root)[-1], forest.roots)
 
-        return ut.grad(total)
+        @ut.function
+        def node_labels(params, forest) -> ut.i32["nodes"]:
+            # Nodes are visited once: `add` saves the check of that.
+            return ut.reap(visit, ut.shape(forest.label)[0], add=True)(params, forest)[1]
+
+        return node_labels
 
     def node_labels(self, params: Params, forest: Any) -> Any:
         """The best class of every node."""
-        return self._node_labels()(np.zeros(forest.size, np.float32), params, forest).astype(np.int32)
+        return self._node_labels()(params, forest)
 
     def predict(self, params: Params, forest: Any) -> Any:
         """The best class of each tree."""

@@ -79,7 +79,7 @@ def test_labels_of_nodes_take_memory_by_nodes(name: str) -> None:
     params, peaks = model.init(seed=0), []
     for levels in (200, 800):
         forest = chain(levels)
-        _, stats = model._node_labels().run(np.zeros(forest.size, np.float32), params, forest, stats=True)
+        _, stats = model._node_labels().run(params, forest, stats=True)
         peaks.append(stats.peak_bytes / forest.size)
     assert peaks[1] == pytest.approx(peaks[0], rel=0.1)
 

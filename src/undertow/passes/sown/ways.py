@@ -23,20 +23,17 @@ from undertow.ops.term import (
     expand_dims,
     filled,
     fitted,
-    positions,
     product,
     reshape,
     size,
     sizes,
     total,
-    where,
 )
 from undertow.passes.derive.writer import DerivativeWriter
 from undertow.types import CTL, Type, bool_, i64
 
 Parts = tuple[Port, ...]
 
-OUTSIDE = "ut.sow at place {}: ut.reap has the places 0 to {}"
 TWICE = "ut.sow has put several values at place {}; ut.reap(f, n, add=True) adds them"
 
 
@@ -67,14 +64,6 @@ def merged(writer: DerivativeWriter, a: Parts, b: Parts) -> Parts:
     return tuple(Port(writer.add("merge", pair, (writer.type_of(pair[0]),), name="sown")) for pair in pairs)
 
 
-def _checked(writer: DerivativeWriter, table: Term, place: Term) -> Port:
-    """The order token after a check that there is such a place."""
-    length = apply("dim", table, axis=0)
-    is_there = apply("logical_and", apply("greater_equal", place, 0), place < length)
-    operands = (is_there.operand, place.operand, (length - 1).operand)
-    return Port(writer.add("raise", operands, (CTL,), Attrs(error="IndexError", template=OUTSIDE), name="is_place"))
-
-
 def _as_row(table: Term, value: Term) -> Term:
     """A value in the type of the rows of a table."""
     row = table.type.with_shape(table.type.shape[1:])
@@ -87,10 +76,9 @@ class Collecting:
     types: tuple[Type, ...] = (CTL,)
 
     def sow(self, writer: DerivativeWriter, table: Port, place: Port, value: Term) -> Parts:
-        like, at = writer.term(table), writer.term(place)
-        after = (_checked(writer, like, at),)
-        index, row = (writer.port(expand_dims(x, 0).operand) for x in (at, _as_row(like, value)))
-        return (Port(writer.add("collect_rows", (index, row), (CTL,), Attrs(index=0), after, "sow")),)
+        rows = (writer.term(place), _as_row(writer.term(table), value))
+        operands = [writer.port(expand_dims(x, 0).operand) for x in rows]
+        return (Port(writer.add("collect_rows", operands, (CTL,), Attrs(index=0))),)
 
     def join(self, writer: DerivativeWriter, table: Port, parts: Sequence[Parts]) -> Parts:
         return (writer.join([token for (token,) in parts]),)
@@ -110,13 +98,11 @@ class Adding:
         return self.table, Type(i64, (None,))
 
     def sow(self, writer: DerivativeWriter, table: Port, place: Port, value: Term) -> Parts:
-        like, at = writer.term(table), writer.term(place)
-        after = (_checked(writer, like, at),)
-        one = Const(np.int64(1))
+        like = writer.term(table)
+        at = writer.term(place)
         none = filled(0, [size(like, 0)], at)
-        array = writer.add("put", (table, _as_row(like, value).operand, place), (like.type,), _AT, after, "sow")
-        count = writer.add("put", (none.operand, one, place), (none.type,), _AT, after, "sow")
-        return Port(array), Port(count)
+        array = apply("put", like, _as_row(like, value), at, axes=(0,))
+        return writer.port(array.operand), writer.port(apply("put", none, 1, at, axes=(0,)).operand)
 
     def join(self, writer: DerivativeWriter, table: Port, parts: Sequence[Parts]) -> Parts:
         if not parts:
@@ -136,9 +122,6 @@ class Adding:
         else:
             array = cast(total(array, (0,)), array.type.dtype)
         return writer.port(array.operand), writer.port(total(count, (0,)).operand)
-
-
-_AT = Attrs(axes=(0,))
 
 
 def _and_one_more(stacked: Term, last: Term) -> Term:
@@ -197,24 +180,24 @@ def gathered(writer: DerivativeWriter, table: Port, link: Port, parts: Parts, ad
     like = writer.term(table)
     if len(parts) == 2:
         array, count = parts
-        after = () if adds else (_checked_once(writer, like, writer.term(count)),)
+        after = () if adds else (_checked_once(writer, writer.term(count)),)
         whole = writer.port(fitted(writer.term(array), like.type).operand)
         return Port(writer.add("identity", (whole,), (like.type,), controls=after))
     rows = writer.add("collected_rows", (link, table), rows_types(like.type), Attrs(index=0), parts)
     places, values = writer.term(Port(rows)), writer.term(Port(rows, 1))
     if adds:
         return writer.port(apply("scatter_add", like, places, values, axis=0).operand)
-    after = (_checked_once(writer, like, _counts(like, places)),)
+    after = (_checked_once(writer, _counts(like, places)),)
     inputs = (table, values.operand, places.operand)
     return Port(writer.add("put_rows", inputs, (like.type,), Attrs(axis=0), after))
 
 
-def _checked_once(writer: DerivativeWriter, like: Term, count: Term) -> Port:
-    """The order token after a check that no place has several values; the last that has is named."""
-    none = writer.term(Const(np.full(1, -1)))
-    named = where(apply("greater", count, 1), positions(size(like, 0), count), -1)
-    last = apply("max", apply("concat", none, named, axis=0), axes=(0,), keepdims=False)
-    operands = ((last < 0).operand, last.operand)
+def _checked_once(writer: DerivativeWriter, count: Term) -> Port:
+    """The order token after a check that no place has several values; one that has the most is named."""
+    counts = apply("concat", writer.term(Const(np.ones(1, np.int64))), count, axis=0)  # not empty
+    is_once = apply("max", counts, axes=(0,), keepdims=False) < 2
+    place = apply("argmax", counts, axis=0, keepdims=False) - 1
+    operands = (is_once.operand, place.operand)
     return Port(writer.add("raise", operands, (CTL,), Attrs(error="ValueError", template=TWICE)))
 
 
