@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+TEXTBOOK = [ROOT / "examples" / f"{name}.py" for name in ("boards", "counting", "sorting", "tables", "tic_tac_toe")]
+BY_PYTHON = "import runpy, sys, undertow as ut\nwith ut.options(engine='python'): runpy.run_path(sys.argv[1])"
 
 
 @pytest.mark.slow
@@ -21,15 +23,27 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
     ids=lambda path: path.stem,
 )
 def test_runs(program: Path, tmp_path: Path) -> None:
+    assert printed([str(program)], tmp_path).strip()
+    assert not list(tmp_path.iterdir()), "examples leave nothing behind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", TEXTBOOK, ids=lambda path: path.stem)
+def test_python_gives_the_same(program: Path, tmp_path: Path) -> None:
+    """The textbook's programs are as one writes them for CPython."""
+    assert printed([str(program)], tmp_path) == printed(["-c", BY_PYTHON, str(program)], tmp_path)
+
+
+def printed(arguments: list[str], folder: Path) -> str:
+    """What Python prints in an empty folder, on the standard output alone."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(program)],
-        capture_output=True, encoding="utf-8", timeout=60, cwd=tmp_path, env=env, check=False,
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True, encoding="utf-8", timeout=60, cwd=folder, env=env, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert done.stdout.strip()
-    assert not list(tmp_path.iterdir()), "examples leave nothing behind"
+    return done.stdout
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
