@@ -250,16 +250,16 @@ def failing(w: ut.i64[3], n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def guarded(w: ut.i64[3], n: ut.i64) -> ut.i64:
+def guarded_calls(w: ut.i64[3], n: ut.i64) -> ut.i64:
     assert n > -5, "low"
     if n <= 0:
         return w[0]
     t = 0
     for k in range(n):
         assert w[0] + k < 8, "guard"
-        t += guarded(w + k, k - 1)
+        t += guarded_calls(w + k, k - 1)
         if w[0] * k == 6:
-            t += guarded(w + k, k - 3)
+            t += guarded_calls(w + k, k - 3)
             if t % 5 == 0:
                 raise KeyError("key")
     assert t != 3
@@ -311,6 +311,6 @@ PROGRAMS = [
     program(only_asserting, (_W, 5), tags="loop recursive arrays effects"),
     program(only_raising, (_W, 5), tags="loop recursive arrays effects"),
     program(failing, (_W, 4), (_W - 1, 5), tags="loop recursive arrays effects fault"),
-    program(guarded, (_W, 6), (_W, 3), tags="loop recursive arrays effects fault"),
+    program(guarded_calls, (_W, 6), (_W, 3), tags="loop recursive arrays effects fault"),
     program(raising_on_a_side, (_W, 6), (_W - 1, 5), tags="loop recursive arrays effects fault"),
 ]

@@ -125,7 +125,7 @@ def longest_run(n: ut.i64):
 
 
 @ut.function
-def countdown(n: ut.i64) -> ut.i64:
+def counted_until_none(n: ut.i64) -> ut.i64:
     at = n if n > 0 else None
     total = 0
     while at is not None:
@@ -231,7 +231,7 @@ PROGRAMS = [
     program(lowest, (5,), (0,), (5, 1)),
     program(two_largest, (_A,), (_A[:1],), (_A[:0],), tags="loop containers"),
     program(longest_run, (3,), (4,), (9,), (0,), tags="loop"),
-    program(countdown, (10,), (0,), tags="loop"),
+    program(counted_until_none, (10,), (0,), tags="loop"),
     program(widened, (Range(1), 5), (Range(1, 4), 5), (Range(1, 9), 5), tags="containers branch"),
     program(questions, (3,), (4,), (0,), tags="branch"),
     program(matched, (8,), (9,), (35,), (7,), tags="branch loop"),
