@@ -9,7 +9,7 @@ import undertow as ut
 
 
 @ut.function
-def squares(n: ut.i64):
+def squares_collected(n: ut.i64):
     return (
         [i * i for i in range(n)],
         [i * i for i in range(n) if i % 2 == 1],
@@ -255,7 +255,7 @@ def popped_too_often(n: ut.i64):
 
 
 PROGRAMS = [
-    program(squares, (5,), (0,), tags="containers loop branch"),
+    program(squares_collected, (5,), (0,), tags="containers loop branch"),
     program(of_arrays, (np.array([1.0, -2.0, 3.0]),), (np.zeros(0),), tags="containers arrays loop"),
     program(listed, (7,), tags="containers loop"),
     program(every_method, (6,), tags="containers loop"),

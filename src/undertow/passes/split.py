@@ -215,7 +215,16 @@ def _divide(loop: _Loop, wide: Container[str]) -> _Parts | None:
         if not unfit:
             break
         staying |= unfit
+    outside, _ = _regions(loop, ())
+    both = (number for number in _lane(loop, handed) if number in kept)
+    twice = {number for number in both if _is_costly(node := loop.body.nodes[number]) and node.region not in outside}
+    if twice:  # calls in a test before the others, say: the loop would make them again
+        kept, handed = _kept(loop, moved | twice)
     return _Parts(_lane(loop, handed), kept, handed)
+
+
+def _is_costly(node: Node) -> bool:
+    return node.op in ENTERS and all(map(_is_small, node.types))
 
 
 def _is_small(type_: Type) -> bool:

@@ -60,6 +60,27 @@ def test_a_wave_for_each_level(program: Program) -> None:
         assert stats.waves == (stats.max_depth if is_split else stats.activations)
 
 
+def test_calls_in_tests_are_made_once() -> None:
+    @ut.function
+    def fits(w: ut.i64[3], k: ut.i64) -> ut.bool:
+        return ut.any(w % 3 == k % 3)
+
+    @ut.function
+    def count_down(w: ut.i64[3], n: ut.i64) -> ut.i64:
+        if n <= 0:
+            return w[0]
+        total = 0
+        for k in range(n):
+            if fits(w, k):
+                total = total * 2 + count_down(w + k, k - 1)
+        return total
+
+    value, stats = count_down.run(np.array([0, 1, 4]), 6, stats=True)
+    same, as_written = count_down.run(np.array([0, 1, 4]), 6, stats=True, simplify=False)
+    assert value == same == count_down.run(np.array([0, 1, 4]), 6, engine="python")
+    assert stats.activations == as_written.activations
+
+
 def test_gradients_of_loops_that_assert() -> None:
     @ut.function
     def checked(w: ut.f64[2], n: ut.i64) -> ut.f64:
