@@ -26,7 +26,6 @@ _DTYPES = "the dtypes are ut.bool, ut.i32, ut.i64, ut.f32, ut.f64, ut.c64 and ut
 _DEVICE = "runs are on the CPU, on all cores; ut.options(threads=2) limits them"
 _MADE = "the first call captures it; f.graph(*args) and f.plan(*args) show what was made"
 _RUNS = "call the function: f(x); f.run(x, stats=True) also counts what the run did"
-
 _SOWN = "write ut.sow(value, at=k) in the function, and ut.reap(f, n)(x) around it"
 
 # What a name means in JAX, PyTorch, TensorFlow, Numba or Cilk, and what stands for it here.
@@ -60,7 +59,7 @@ FRAMEWORKS: Mapping[str, str] = {
     "detach": "write ut.stop_gradient(x)",
     "stop_grad": "write ut.stop_gradient(x)",
     "remat": "write ut.checkpoint(f)",
-    **dict.fromkeys(("each", "record", "call_and_reap", "harvest", "capture_intermediates", "register_forward_hook"), _SOWN),
+    **dict.fromkeys(("each", "record", "harvest", "call_and_reap", "register_forward_hook"), _SOWN),
     "cat": "write ut.concat([x, y])",
     "concatenate": "write ut.concat([x, y])",
     "cast": "write ut.astype(x, ut.f32)",
