@@ -12,8 +12,6 @@ from undertow._annotations import Array as Array
 from undertow._annotations import Function as Function
 from undertow._annotations import Variable as Variable
 from undertow._annotations import bool as bool
-from undertow._annotations import c128 as c128
-from undertow._annotations import c64 as c64
 from undertow._annotations import checkpoint as checkpoint
 from undertow._annotations import f32 as f32
 from undertow._annotations import f64 as f64
@@ -35,7 +33,6 @@ from undertow.api.custom import custom_vjp as custom_vjp
 from undertow.api.grad import hessian as hessian
 from undertow.api.grad import jacobian as jacobian
 from undertow.api.load import load as load
-from undertow.api.reap import reap as reap
 from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import DataError as DataError
@@ -57,7 +54,6 @@ from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.debug import assert_ as assert_
 from undertow.frontend.functions.debug import print as print
-from undertow.frontend.functions.sowing import sow as sow
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
 from undertow.frontend.values.scopes import control_dependencies as control_dependencies
 from undertow.frontend.values.scopes import device as device
@@ -97,7 +93,6 @@ __all__ = [
     "acosh",
     "add",
     "all",
-    "angle",
     "any",
     "arange",
     "argmax",
@@ -120,15 +115,12 @@ __all__ = [
     "bitwise_xor",
     "bool",
     "broadcast_to",
-    "c128",
-    "c64",
     "ceil",
     "check_grads",
     "checkpoint",
     "clip",
     "concat",
     "cond",
-    "conj",
     "control_dependencies",
     "cos",
     "cosh",
@@ -164,7 +156,6 @@ __all__ = [
     "hvp",
     "i32",
     "i64",
-    "imag",
     "isfinite",
     "isinf",
     "isnan",
@@ -211,8 +202,6 @@ __all__ = [
     "print",
     "prod",
     "random",
-    "real",
-    "reap",
     "reciprocal",
     "relu",
     "remainder",
@@ -233,7 +222,6 @@ __all__ = [
     "softmax",
     "softplus",
     "sort",
-    "sow",
     "split",
     "sqrt",
     "square",
@@ -269,7 +257,7 @@ __all__ = [
 __version__: str
 
 def abs(x: Any, /) -> Array:
-    """The absolute value, a float of a complex number; flat at 0."""
+    """The absolute value; flat at 0."""
 
 def acos(x: Any, /) -> Array:
     """The inverse cosine."""
@@ -282,9 +270,6 @@ def add(x: Any, y: Any, /) -> Array:
 
 def all(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """Are all true along an axis, several, or all?"""
-
-def angle(x: Any, /) -> Array:
-    """The angle of a complex number with the positive real axis, from -pi to pi."""
 
 def any(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """Is any true along an axis, several, or all?"""
@@ -354,9 +339,6 @@ def concat(arrays: Any, /, axis: Any = 0) -> Array:
 
 def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Array:
     """`then(*operands)` where `pred` is true, else `other(*operands)`; only that one runs."""
-
-def conj(x: Any, /) -> Array:
-    """The complex conjugate; of numbers that are not complex, themselves."""
 
 def cos(x: Any, /) -> Array:
     """The cosine."""
@@ -429,9 +411,6 @@ def greater_equal(x: Any, y: Any, /) -> Array:
 
 def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Array:
     """The Hessian-vector product of a function that returns one number: how its gradient changes along the tangents."""
-
-def imag(x: Any, /) -> Array:
-    """The imaginary part; of numbers that are not complex, zeros."""
 
 def isfinite(x: Any, /) -> Array:
     """Is it neither nan nor infinite?"""
@@ -546,9 +525,6 @@ def pow(x: Any, y: Any, /) -> Array:
 
 def prod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: builtins.bool = False) -> Array:
     """The product along an axis, several, or all."""
-
-def real(x: Any, /) -> Array:
-    """The real part; of numbers that are not complex, themselves."""
 
 def reciprocal(x: Any, /) -> Array:
     """1 / x."""
@@ -665,7 +641,7 @@ def var(x: Any, /, axis: Any = None, correction: float = 0, keepdims: builtins.b
     """The variance along an axis, several, or all; `correction=1` is that of a sample."""
 
 def vecdot(x: Any, y: Any, /, axis: int = -1) -> Array:
-    """The sum of conj(x) * y along an axis."""
+    """The sum of x * y along an axis."""
 
 def where(condition: Any, x: Any, y: Any, /) -> Array:
     """x where the condition is true, else y; both are computed."""
