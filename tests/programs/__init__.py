@@ -39,6 +39,7 @@ from tests.programs import (
     splits,
     tries,
     weak,
+    work_lists,
 )
 from tests.programs.program import Expected as Expected
 from tests.programs.program import Plain as Plain
@@ -67,6 +68,7 @@ _MODULES = (
     matrices,
     lists,
     collected,
+    work_lists,
     maps,
     options,
     builtin,

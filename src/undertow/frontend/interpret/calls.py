@@ -21,7 +21,7 @@ from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
-from undertow.frontend.interpret.collecting import collected, repeat
+from undertow.frontend.interpret.collecting import collected, folded, repeat
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
@@ -257,6 +257,10 @@ class Interpreter(Containers):
     def collected(self, over: Any, function: Any = None) -> Work:
         """The items of something whose length is known only at run time as a list: growing.py."""
         return collected(self, over, function)
+
+    def folded(self, function: Any, over: Any, start: Any) -> Work:
+        """`functools.reduce` over something whose length is known only at run time."""
+        return folded(self, function, over, start)
 
     def repeat(self, count: Any, work: Callable[[Any], Any]) -> Work:
         """A loop of the graph that does something for each number below a count."""

@@ -18,7 +18,7 @@ from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.growing import METHODS as LIST_METHODS
 from undertow.frontend.interpret.growing import as_growing, fill_next
-from undertow.frontend.interpret.reducing import ITEM, generator_over, items_of, run_loops, take_item
+from undertow.frontend.interpret.reducing import ITEM, generator_over, items_of, run_loops, set_name, take_item
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, TracedRange, is_run_time
 from undertow.frontend.interpret.written import do
 from undertow.frontend.values.growing import GrowingList, both, item_type
@@ -95,6 +95,19 @@ def collected(interp: Any, over: Any, function: Any = None) -> Work:
     return (
         yield collect(interp, generator_over(interp, over, env, of=lambda item: interp.call(function, [item], {}, env)))
     )
+
+
+def folded(interp: Any, function: Any, over: Any, start: Any) -> Work:
+    """`functools.reduce`."""
+    generator = generator_over(interp, over, interp.aliases.envs[-1])
+    elt = generator.node.elt
+
+    def step() -> Work:
+        total, item = (force(generator.env.vars[name], interp.ctx) for name in ("total", ITEM))
+        return (yield interp.call(function, [total, item], {}, generator.env))
+
+    _, held = yield run_loops(interp, generator, {"total": start}, [take_item(elt), set_name("total", step, elt)], [])
+    return held["total"]
 
 
 def repeat(interp: Any, count: Any, work: Callable[[Any], Any]) -> Work:

@@ -32,7 +32,7 @@ from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.trace.places import Getter
 from undertow.frontend.values.assignment import At, replaced
-from undertow.frontend.values.growing import GrowingList
+from undertow.frontend.values.growing import NOTHING, GrowingList
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.option import is_option
 from undertow.frontend.values.text import TracedText, joined, text_of, text_too_early
@@ -184,7 +184,7 @@ class Containers(Expressions):
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, GrowingList):
-            return cut(value, key) if isinstance(key, slice) else value.get(key)
+            return cut(value, key) if isinstance(key, slice) else self.item_of_list(value, key)
         if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
                 self.owned.change(value, "the defaultdict")  # it adds the key
@@ -210,6 +210,16 @@ class Containers(Expressions):
             hint=_LOOKUPS.get(type(value), "")
             or "index an array instead, as in ut.asarray([10, 20])[i], or choose with `if`/`elif`",
         )
+
+    def item_of_list(self, items: GrowingList, index: Any) -> Any:
+        """An item of a list of run-time length; one that never gets any has none."""
+        if items.item != NOTHING:
+            return items.get(index)
+        error = IndexError("list index out of range")
+        if not is_conditional(self.ctx):
+            raise error
+        raise_later(error, self.ctx)
+        raise Halted
 
     def slice(self, node: ast.Slice, env: Env) -> Work:
         parts = []

@@ -530,4 +530,6 @@ def repeated(interp: Any, items: Any, times: Any) -> Any:
     total = functions.multiply(items.length, count)
     rows = items.rows()
     which = functions.remainder(functions.arange(total), functions.maximum(items.length, 1))
-    return items.with_columns([functions.take(column, which, axis=0) for column in rows], total)
+    made = items.with_columns([functions.take(column, which, axis=0) for column in rows], total)
+    made.place = interp.ctx.span.place
+    return made

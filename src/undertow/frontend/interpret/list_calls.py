@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import collections
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.growing import as_array, in_order
+from undertow.frontend.interpret.growing import as_array, cut, in_order
+from undertow.frontend.interpret.heaps import IN_PYTHON
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import GrowingList
@@ -90,6 +92,27 @@ def _reduced(function: Any) -> Handler:
     return work
 
 
+def _truth(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    return interp.truth(args[0]) if isinstance(args[0], GrowingList) else NotImplemented
+
+
+def _fold(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+    if len(args) not in (2, 3) or kwargs:
+        return NotImplemented
+    function, over, *start = args
+    if not start:
+        items = yield interp.collected(over)
+        over, start = cut(items, slice(1, None)), [items.get(0)]
+    return (yield interp.folded(function, over, start[0]))
+
+
+def _in_python(ours: Callable[..., Any]) -> Handler:
+    def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
+        return (yield interp.invoke(interp.ctx.session.closure(ours), args, kwargs))
+
+    return work
+
+
 def _refused(what: str, hint: str) -> Handler:
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
         raise CaptureError(f"{what} whose length is known only at run time cannot be captured", hint=hint)
@@ -111,6 +134,9 @@ ON_LISTS: dict[Any, Handler] = {
     copy.copy: _copy,
     copy.deepcopy: _deep_copy,
     **{function: _reduced(function) for function in (sum, min, max, any, all)},
+    builtins.bool: _truth,
+    functools.reduce: _fold,
+    **{function: _in_python(ours) for function, ours in IN_PYTHON.items()},
     builtins.tuple: _refused("a tuple", "make a list of it: list(...)"),
     **{kind: _refused("a set", _SET) for kind in (set, frozenset)},
     builtins.dict: _refused("a dict", _DICT),

@@ -123,7 +123,7 @@ def items_loop(interp: Interpreter, node: ast.For, over: TracedItems, after: Cel
 def list_loop(interp: Interpreter, node: ast.For, over: GrowingList, after: Cell | None, env: Env) -> Work:
     """`for ... in items` of a list whose length is known only at run time, and may change in the loop."""
     name = node.target.id if isinstance(node.target, ast.Name) else ""
-    index = _Index(np.int64(0), f"{name or 'items'}.index", 1, name, over.get)
+    index = _Index(np.int64(0), f"{name or 'items'}.index", 1, name, lambda at: interp.item_of_list(over, at))
     return _statement_loop(interp, node, lambda leaves: functions.less(leaves[0], over.length), after, env, index)
 
 

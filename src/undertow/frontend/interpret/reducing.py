@@ -253,7 +253,7 @@ def take_item(elt: ast.expr) -> ast.stmt:
     return ast.copy_location(ast.Assign([ast.Name(ITEM, ast.Store())], elt), elt)
 
 
-def _set(name: str, compute: Callable[[], Any], at: ast.AST) -> ast.stmt:
+def set_name(name: str, compute: Callable[[], Any], at: ast.AST) -> ast.stmt:
     return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], Computed(compute, at)), at)
 
 
@@ -271,7 +271,7 @@ def _total(op: ast.operator, name: str, start: Any, interp: Any, generator: Trac
             raise TypeMismatch(f"{name}() of no items is {start!r}, but of some {said(leaf_type(after))}", hint=hint)
         return after
 
-    _, held = yield run_loops(interp, generator, {name: start}, [take_item(elt), _set(name, add, elt)], [])
+    _, held = yield run_loops(interp, generator, {name: start}, [take_item(elt), set_name(name, add, elt)], [])
     return held[name]
 
 
@@ -313,7 +313,7 @@ def _best(python: Any, key: Any, kwargs: dict[str, Any], interp: Any, generator:
         better = interp.truth((yield interp.operate(op, its_key, best[1])))
         return functions.logical_or(functions.logical_not(any_yet), better)
 
-    keep = [_set("best", lambda: (new[0], new[1]), elt), _set("any", lambda: True, elt)]
+    keep = [set_name("best", lambda: (new[0], new[1]), elt), set_name("any", lambda: True, elt)]
     checkpoint, before = interp.ctx.open_builder.checkpoint(), interp.save(generator.env)
 
     def attempt() -> Work:
