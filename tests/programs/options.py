@@ -161,7 +161,7 @@ def matched(n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def told(n: ut.i64) -> None:
+def told_of_factors(n: ut.i64) -> None:
     print("factor", factor_of(n))
 
 
@@ -235,7 +235,7 @@ PROGRAMS = [
     program(widened, (Range(1), 5), (Range(1, 4), 5), (Range(1, 9), 5), tags="containers branch"),
     program(questions, (3,), (4,), (0,), tags="branch"),
     program(matched, (8,), (9,), (35,), (7,), tags="branch loop"),
-    program(told, (8,), (7,), tags="effects branch"),
+    program(told_of_factors, (8,), (7,), tags="effects branch"),
     program(in_objects_and_dicts, (3,), (5,), (0,), tags="containers branch"),
     program(an_array_or_none, (2.0,), (-2.0,), tags="arrays branch"),
     program(either, (3, 4), (3, 0), (0, 4), (0, 0), tags="branch"),

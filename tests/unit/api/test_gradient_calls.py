@@ -714,3 +714,41 @@ def test_functions_that_only_look_the_same_are_not_mixed_up() -> None:
     assert [g(1.0) for g in others] == [2.0, 3.0]
     a, b = ut.grad(lambda w: w * 2.0), ut.grad(lambda w: w * 3.0)
     assert (a(1.0), b(1.0)) == (2.0, 3.0)
+
+
+@ut.function
+def changing(x: ut.f64[3]) -> ut.f64:
+    x[1] *= 3.0
+    x[0] = x[1] * x[2]
+    return ut.sum(x * x)
+
+
+@ut.function
+def tripled(x: ut.f64[3]) -> ut.f64[3]:
+    x[1] *= 3.0
+    return x
+
+
+def test_derivatives_of_a_function_that_changes_its_argument() -> None:
+    """It changes a copy of its own, in a captured function as well."""
+    x = np.array([1.0, 2.0, 3.0])
+    slopes = [0.0, 360.0, 222.0]
+    assert ut.grad(changing)(x).tolist() == slopes
+    assert ut.value_and_grad(changing)(x)[0] == 369
+    assert ut.grad(changing).map(np.stack([x, x])).tolist() == [slopes, slopes]
+    assert ut.jacobian(tripled)(x).tolist() == np.diag([1.0, 3.0, 1.0]).tolist()
+    assert ut.jacobian(tripled, mode="fwd")(x).tolist() == np.diag([1.0, 3.0, 1.0]).tolist()
+    assert ut.hessian(changing)(x).tolist() == [[0, 0, 0], [0, 180, 216], [0, 216, 74]]
+    assert ut.jvp(changing, (x,), (np.ones(3),))[1] == sum(slopes)
+    assert ut.vjp(tripled, x)[1](np.ones(3))[0].tolist() == [1, 3, 1]
+    assert x.tolist() == [1, 2, 3]
+
+    @ut.function
+    def inside(x: ut.f64[3]) -> Any:
+        y = x * 1.0
+        slopes = ut.grad(changing)(y), ut.jacobian(tripled)(y) @ y, ut.jvp(tripled, (y,), (y,))[1]
+        return y, slopes
+
+    y, found = inside(x)
+    assert y.tolist() == [1, 2, 3]
+    assert [value.tolist() for value in found] == [slopes, [1, 6, 3], [1, 6, 3]]

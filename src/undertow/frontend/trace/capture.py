@@ -213,11 +213,15 @@ class CaptureSession(Scope):
         visible = len(callee.results.types)
         value = tree.unflatten(callee.results.structure, values[:visible])
         self.interpreter.owned.own_containers(value)
-        self._change_arguments(callee, arguments, values[visible : len(types)])
+        results = values[visible : len(types)]
+        if tangents is None:  # what a derivative changes are copies of its arguments
+            self._change_arguments(callee, arguments, results)
+        for array, result in zip(callee.outer_arrays, results[len(callee.written) :], strict=False):
+            self.interpreter.changes.update(array, result, "an array", "x = x.copy()")
         return value, values[len(types) :]
 
     def _change_arguments(self, callee: Specialization, arguments: Arguments, results: list[Traced]) -> None:
-        """Let arrays that a call has changed in place, arguments or those of enclosing functions, hold the results."""
+        """Let arrays among the arguments that a call has changed in place hold the results."""
         name, changes = callee.definition.short_name, self.interpreter.changes
         builder = self.ctx.open_builder
         caller = builder if builder.parent is None else builder.parent
@@ -252,8 +256,6 @@ class CaptureSession(Scope):
                     hint="pass a copy: x.copy()",
                 )
             changes.update(array, result, called, f"{called} = {called}.copy()")
-        for array, result in zip(callee.outer_arrays, results[len(given) :], strict=False):
-            changes.update(array, result, "an array", "x = x.copy()")
 
     # -- specializations -----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import as_weak, dims, flags_of
 from undertow.frontend.values.rows import IndexedRows
-from undertow.frontend.values.traced import Traced, constant, is_traced, operand
+from undertow.frontend.values.traced import Traced, constant, emit, is_traced, operand
 from undertow.ir.graph import Attrs, Operand, Port
 from undertow.ir.sparse import rows_types, sparse_attr
 from undertow.types import Type, f64, said
@@ -87,9 +87,10 @@ class DifferentiableCall:
 
 
 def write_call(session: Session, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
-    """Write a call that can be differentiated."""
+    """Write a call that can be differentiated. What it changes are copies of its arguments."""
     arguments = take_arguments(definition, args, kwargs)
-    value = yield session.call(definition, args, kwargs)
+    taken, named = copies(session, (list(args), kwargs))
+    value = yield session.call(definition, taken, named)
     leaves, _ = tree.flatten(value, is_traced)
     if not leaves:
         raise CaptureError(
@@ -102,6 +103,19 @@ def write_call(session: Session, definition: Definition, args: Sequence[Any], kw
     return DifferentiableCall(
         session, definition, list(args), kwargs, arguments, value, builder, builder.region, number
     )
+
+
+def copies(session: Session, values: Any) -> Any:
+    """The same values with arrays of their own in the current graph, for a function that may change them."""
+    leaves, structure = tree.flatten(values, is_traced)
+    if not any(map(_is_array, leaves)):
+        return values
+    own = [emit("identity", [leaf])[0] if _is_array(leaf) else leaf for leaf in leaves]
+    return session.interpreter.owned.own_containers(tree.unflatten(structure, own))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Traced) and value.type.rank > 0
 
 
 def scalar_of(value: Any, name: str) -> Traced:
