@@ -59,6 +59,7 @@ _TITLES = {
     "undertow.frontend.functions.matrices": "Linear algebra",
     "undertow.frontend.functions.array": "Arranging and picking",
     "undertow.frontend.functions.selecting": "Choosing by masks",
+    "undertow.frontend.functions.standard": "Grids, sets and dtypes",
     "undertow.frontend.functions.creation": "Creation",
     "undertow.frontend.values.random": "Random numbers",
     "undertow.frontend.values.state": "State",
@@ -99,6 +100,7 @@ _TITLES = {
 # Families of rows whose functions are listed with those of a module.
 _FAMILIES = {
     "undertow.ops.arith": "undertow.frontend.functions.elementwise",
+    "undertow.ops.special": "undertow.frontend.functions.elementwise",
     "undertow.ops.reduce": "undertow.frontend.functions.reduction",
     "undertow.ops.linalg": "undertow.frontend.functions.linalg",
 }

@@ -54,6 +54,9 @@ from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.debug import assert_ as assert_
 from undertow.frontend.functions.debug import print as print
+from undertow.frontend.functions.standard import can_cast as can_cast
+from undertow.frontend.functions.standard import isdtype as isdtype
+from undertow.frontend.functions.standard import result_type as result_type
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
 from undertow.frontend.values.scopes import control_dependencies as control_dependencies
 from undertow.frontend.values.scopes import device as device
@@ -114,7 +117,10 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "bool",
+    "broadcast_arrays",
     "broadcast_to",
+    "can_cast",
+    "cbrt",
     "ceil",
     "check_grads",
     "checkpoint",
@@ -122,19 +128,25 @@ __all__ = [
     "concat",
     "cond",
     "control_dependencies",
+    "copysign",
     "cos",
     "cosh",
     "count_nonzero",
     "cumsum",
+    "cumulative_prod",
     "cumulative_sum",
     "custom_jvp",
     "custom_vjp",
     "device",
+    "diff",
     "divide",
     "dot",
     "einsum",
+    "empty",
+    "empty_like",
     "equal",
     "erf",
+    "erfc",
     "exp",
     "exp2",
     "expand_dims",
@@ -142,20 +154,26 @@ __all__ = [
     "eye",
     "f32",
     "f64",
+    "finfo",
     "flip",
     "floor",
     "floor_divide",
     "full",
     "full_like",
     "function",
+    "gamma",
     "gather",
+    "gcd",
     "grad",
     "greater",
     "greater_equal",
     "hessian",
     "hvp",
+    "hypot",
     "i32",
     "i64",
+    "iinfo",
+    "isdtype",
     "isfinite",
     "isinf",
     "isnan",
@@ -164,6 +182,7 @@ __all__ = [
     "length",
     "less",
     "less_equal",
+    "lgamma",
     "linalg",
     "linspace",
     "load",
@@ -172,6 +191,7 @@ __all__ = [
     "log1p",
     "log2",
     "log_softmax",
+    "logaddexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -183,11 +203,13 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "meshgrid",
     "min",
     "minimum",
     "moveaxis",
     "multiply",
     "negative",
+    "nextafter",
     "nonzero",
     "not_equal",
     "one_hot",
@@ -205,15 +227,19 @@ __all__ = [
     "reciprocal",
     "relu",
     "remainder",
+    "repeat",
     "reshape",
+    "result_type",
     "roll",
     "round",
     "save",
     "scatter_add",
+    "searchsorted",
     "shape",
     "shared",
     "sigmoid",
     "sign",
+    "signbit",
     "sin",
     "sinh",
     "size",
@@ -237,10 +263,15 @@ __all__ = [
     "tan",
     "tanh",
     "tensordot",
+    "tile",
     "transpose",
     "tril",
     "triu",
     "trunc",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unstack",
     "value_and_grad",
     "var",
@@ -325,8 +356,14 @@ def bitwise_right_shift(x: Any, y: Any, /) -> Array:
 def bitwise_xor(x: Any, y: Any, /) -> Array:
     """`x ^ y`, of integers or booleans."""
 
+def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
+    """The arrays, each repeated to the shape of all together."""
+
 def broadcast_to(x: Any, /, shape: Any) -> Array:
     """Repeated to fill a shape: axes of length 1 stretch, new ones come in front."""
+
+def cbrt(x: Any, /) -> Array:
+    """The cube root."""
 
 def ceil(x: Any, /) -> Array:
     """The smallest whole number not below x."""
@@ -340,6 +377,9 @@ def concat(arrays: Any, /, axis: Any = 0) -> Array:
 def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Array:
     """`then(*operands)` where `pred` is true, else `other(*operands)`; only that one runs."""
 
+def copysign(x: Any, y: Any, /) -> Array:
+    """The size of x with the sign of y."""
+
 def cos(x: Any, /) -> Array:
     """The cosine."""
 
@@ -349,11 +389,17 @@ def cosh(x: Any, /) -> Array:
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """The number of nonzero elements."""
 
-def cumsum(x: Any, /, axis: Any = None, dtype: Any = None) -> Array:
-    """The running sum along an axis; only vectors may omit the axis."""
+def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: builtins.bool = False) -> Array:
+    """The running sum along an axis; only vectors may omit the axis. `include_initial` puts a 0 in front."""
 
-def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Array:
-    """The running sum along an axis; only vectors may omit the axis."""
+def cumulative_prod(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: builtins.bool = False) -> Array:
+    """The running product along an axis; only vectors may omit the axis. `include_initial` puts a 1 in front."""
+
+def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: builtins.bool = False) -> Array:
+    """The running sum along an axis; only vectors may omit the axis. `include_initial` puts a 0 in front."""
+
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
+    """The differences of neighbours along an axis, n times; `prepend` and `append` are joined to it first."""
 
 def divide(x: Any, y: Any, /) -> Array:
     """`x / y`."""
@@ -364,11 +410,20 @@ def dot(x: Any, y: Any, /) -> Array:
 def einsum(subscripts: str, /, *operands: Any) -> Array:
     """Einstein summation: a letter for each axis; letters missing from the result are summed over."""
 
+def empty(shape: Any, /, dtype: Any = None) -> Array:
+    """An array to be filled: here, of zeros."""
+
+def empty_like(x: Any, /, dtype: Any = None) -> Array:
+    """An array to be filled, with the shape (and dtype) of x: here, of zeros."""
+
 def equal(x: Any, y: Any, /) -> Array:
     """`x == y`."""
 
 def erf(x: Any, /) -> Array:
     """The error function."""
+
+def erfc(x: Any, /) -> Array:
+    """1 - erf(x), exact where that is small."""
 
 def exp(x: Any, /) -> Array:
     """`e ** x`."""
@@ -385,6 +440,9 @@ def expm1(x: Any, /) -> Array:
 def eye(n_rows: Any, n_cols: Any = None, /, k: int = 0, dtype: Any = None) -> Array:
     """Ones on the diagonal (the k-th above the main one), zeros elsewhere."""
 
+def finfo(x: Any, /) -> Array:
+    """The limits of a float dtype, or of that of an array: NumPy's `finfo`."""
+
 def flip(x: Any, /, axis: Any = None) -> Array:
     """Reversed along an axis, several, or all."""
 
@@ -400,8 +458,14 @@ def full(shape: Any, /, fill_value: Any, dtype: Any = None) -> Array:
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None) -> Array:
     """An array with the shape (and dtype) of x and the same scalar everywhere."""
 
+def gamma(x: Any, /) -> Array:
+    """The gamma function: of n, the factorial of n - 1."""
+
 def gather(x: Any, indices: Any, /, axis: int = -1) -> Array:
     """For each index in `indices`, the element of x at the same position, but at that index along the axis."""
+
+def gcd(x: Any, y: Any, /) -> Array:
+    """The greatest common divisor."""
 
 def greater(x: Any, y: Any, /) -> Array:
     """`x > y`."""
@@ -411,6 +475,12 @@ def greater_equal(x: Any, y: Any, /) -> Array:
 
 def hvp(f: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Array:
     """The Hessian-vector product of a function that returns one number: how its gradient changes along the tangents."""
+
+def hypot(x: Any, y: Any, /) -> Array:
+    """sqrt(x * x + y * y), without overflow."""
+
+def iinfo(x: Any, /) -> Array:
+    """The limits of an integer dtype, or of that of an array: NumPy's `iinfo`."""
 
 def isfinite(x: Any, /) -> Array:
     """Is it neither nan nor infinite?"""
@@ -430,6 +500,9 @@ def less(x: Any, y: Any, /) -> Array:
 def less_equal(x: Any, y: Any, /) -> Array:
     """`x <= y`."""
 
+def lgamma(x: Any, /) -> Array:
+    """The logarithm of the absolute value of gamma(x)."""
+
 def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: builtins.bool = True) -> Array:
     """`num` numbers from start to stop, evenly spaced."""
 
@@ -447,6 +520,9 @@ def log2(x: Any, /) -> Array:
 
 def log_softmax(x: Any, /, axis: Any = -1) -> Array:
     """The logarithm of softmax along an axis, several, or all, without overflow."""
+
+def logaddexp(x: Any, y: Any, /) -> Array:
+    """log(exp(x) + exp(y)), without overflow."""
 
 def logical_and(x: Any, y: Any, /) -> Array:
     """Are both true?"""
@@ -481,6 +557,9 @@ def maximum(x: Any, y: Any, /) -> Array:
 def mean(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """The mean along an axis, several, or all; of integers, a f64; of no elements, nan."""
 
+def meshgrid(*arrays: Any, indexing: str = ...) -> tuple[Array, ...]:
+    """The coordinates of a grid: for each vector an array of the shape of the grid."""
+
 def min(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """The smallest along an axis, several, or all; a fault if empty; nan if any is; -0.0 is below 0.0; equal ones share the gradient."""
 
@@ -495,6 +574,9 @@ def multiply(x: Any, y: Any, /) -> Array:
 
 def negative(x: Any, /) -> Array:
     """-x."""
+
+def nextafter(x: Any, y: Any, /) -> Array:
+    """The float next to x in the direction of y."""
 
 def nonzero(x: Any, /) -> tuple[Array, ...]:
     """The indices of the elements that are not 0: an array for each axis."""
@@ -535,6 +617,9 @@ def relu(x: Any, /) -> Array:
 def remainder(x: Any, y: Any, /) -> Array:
     """`x % y`, with the sign of y; an integer y must not be 0."""
 
+def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Array:
+    """Each element of an axis so often, or as often as its count says; without an axis, of all elements."""
+
 def reshape(x: Any, /, shape: Any) -> Array:
     """The same elements, in row-major order, in another shape; one size may be -1, which is inferred."""
 
@@ -547,6 +632,9 @@ def round(x: Any, /, decimals: int = 0) -> Array:
 def scatter_add(x: Any, indices: Any, updates: Any, /, axis: int = 0) -> Array:
     """Updates added to x at the elements that `take` reads; repeated indices add up."""
 
+def searchsorted(x: Any, values: Any, /, *, side: str = ..., sorter: Any = None) -> Array:
+    """How many elements of a sorted vector come before each value."""
+
 def shape(x: Any, /) -> tuple[Array, ...]:
     """The lengths of the axes: Python integers, and traced i64 scalars where known only at run time."""
 
@@ -555,6 +643,9 @@ def sigmoid(x: Any, /) -> Array:
 
 def sign(x: Any, /) -> Array:
     """-1, 0 or 1; nan of nan."""
+
+def signbit(x: Any, /) -> Array:
+    """Is the sign bit set? That of -0.0 is."""
 
 def sin(x: Any, /) -> Array:
     """The sine."""
@@ -622,6 +713,9 @@ def tanh(x: Any, /) -> Array:
 def tensordot(x: Any, y: Any, /, axes: Any = 2) -> Array:
     """The sum of products over pairs of axes: the last `axes` of x with the first of y, or the given axes of each."""
 
+def tile(x: Any, repetitions: Any, /) -> Array:
+    """The whole array so often along each axis."""
+
 def transpose(x: Any, /, axes: Any = None) -> Array:
     """The axes in reverse order, or in the given order."""
 
@@ -633,6 +727,18 @@ def triu(x: Any, /, k: int = 0) -> Array:
 
 def trunc(x: Any, /) -> Array:
     """The whole part, without the fraction."""
+
+def unique_all(x: Any, /) -> Array:
+    """The elements in order, each once; where each is first, which of them stands at each place, and their counts."""
+
+def unique_counts(x: Any, /) -> Array:
+    """The elements in order, each once, and how often each occurs."""
+
+def unique_inverse(x: Any, /) -> Array:
+    """The elements in order, each once, and which of them stands at each place."""
+
+def unique_values(x: Any, /) -> Array:
+    """The elements in order, each once; nan differs from nan."""
 
 def unstack(x: Any, /, axis: int = 0) -> tuple[Array, ...]:
     """The parts along an axis, which must have a known length."""

@@ -32,6 +32,7 @@ from tests.programs import (
     matrices,
     mutual,
     numbers,
+    numpy_names,
     objects,
     options,
     order,
@@ -49,6 +50,7 @@ from tests.programs.program import load
 
 _MODULES = (
     numbers,
+    numpy_names,
     objects,
     mutual,
     branches,

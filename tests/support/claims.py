@@ -32,6 +32,9 @@ CLAIMS: dict[str, str] = {
     **dict.fromkeys(("asinh", "acosh", "atanh", "erf", "power"), EVERYWHERE),
     **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh"), FUSED),
     **dict.fromkeys(("sigmoid", "softplus", "softmax", "log_softmax", "logsumexp", "random_normal"), FUSED),
+    **dict.fromkeys(("cbrt", "erfc", "gamma", "lgamma", "polygamma"), EVERYWHERE),
+    **dict.fromkeys(("solve", "slogdet", "cholesky", "qr", "eigh", "svd", "pinv"), EVERYWHERE),
+    **dict.fromkeys(("copysign", "nextafter", "gcd", "recurrence"), REFERENCE),
     "matmul": PRODUCT,
     "fft": PRODUCT,
 }

@@ -10,14 +10,14 @@ from tests.support.op_examples import FLOATS, INTS, values_of
 
 from undertow import _core
 from undertow.ir.graph import Attrs
-from undertow.ops import arith, logic, nn
+from undertow.ops import arith, logic, nn, special
 from undertow.ops.op import CATALOGUE
 from undertow.types import DTYPES, type_of
 
 # print acts in Python; variables live there.
 WITHOUT = {"print"} | {name for name, row in CATALOGUE.items() if row.state is not None}
 OPS = sorted(CATALOGUE.keys() - WITHOUT)
-ELEMENTWISE = {row.name for family in (arith, logic, nn) for row in family.ROWS} - {"softmax", "log_softmax"}
+ELEMENTWISE = {row.name for family in (arith, logic, nn, special) for row in family.ROWS} - {"softmax", "log_softmax"}
 ISAS = _core.isas()
 
 
@@ -47,7 +47,7 @@ NAMING = {
     "slice_at": (1,), "slice_between": (1, 2), "take": (1,), "take_along_axis": (1,), "scatter_add": (1,),
     "add_along_axis": (1,), "put_between": (2, 3), "put_rows": (2,), "within": (0, 1), "arange": (0, 1, 2),
     "compress": (1,), "solve": (0,), "slogdet": (0,), "cholesky": (0,), "qr": (0,), "eigh": (0,), "svd": (0,),
-    "pinv": (0, 1),
+    "pinv": (0, 1), "polygamma": (0,),
 }  # fmt: skip
 SIZED = ("reshape", "broadcast_to", "sum_to", "unslice", "fill", "random_bits", "random_uniform", "random_normal")
 

@@ -79,6 +79,15 @@ KEY = N(7)
 EXAMPLES: dict[str, list[Example]] = {
     **{name: binaries(*NUMBERS) for name in ("add", "subtract", "multiply", "floor_divide", "remainder", "power")},
     **{name: binaries(*NUMBERS) for name in ("minimum", "maximum")},
+    **{name: binaries(*FLOATS) for name in ("copysign", "nextafter")},
+    **{name: unaries(*FLOATS) for name in ("cbrt", "erfc", "gamma", "lgamma")},
+    "polygamma": [([DTYPES[d].numpy.type(n), values_of(d, s)], {}) for d in FLOATS for n in (0, 2) for s in SHAPES],
+    "gcd": binaries(*INTS),
+    "recurrence": [
+        ([values_of(d, s), values_of(d, s, 1)], {"axis": a})
+        for d in NUMBERS
+        for s, a in [((3,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((1,), 0)]
+    ],
     **{name: binaries(*FLOATS) for name in ("divide", "atan2", "complex")},
     **{name: unaries(*COMPLEX) for name in ("real", "imag", "conj")},
     **{name: unaries(*NUMBERS) for name in ("negative", "abs", "sign", "square", "relu")},
@@ -374,6 +383,7 @@ FAULTS: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("eigh", [np.full((2, 2), np.nan)], {"lower": True}),
     ("svd", [np.full((2, 3), np.inf)], {}),
     ("pinv", [np.full((2, 3), np.nan), np.float64(0.1)], {}),
+    ("recurrence", [A3, A4], {"axis": 0}),
     ("concat", [np.ones((2, 3)), np.ones((2, 4))], {"axis": 0}),
     ("stack", [A3, A4], {"axis": 0}),
     ("fold_in", [np.arange(3), np.arange(4)], {}),

@@ -81,7 +81,7 @@ struct LaneFunctions {
 
 struct Functions {
   const char* name;
-  const FlatRows* flat[4];  // arith, logic, math, complex
+  const FlatRows* flat[5];  // arith, logic, math, special, complex
   const RowFunctions* rows;
   const GemmFunctions* gemm[kDTypes];  // null except for F32 and F64
   const UpdateRule* updates[kDTypes];  // likewise; ends with one without a name

@@ -11,6 +11,7 @@ extern const FlatRows kArithRows;
 extern const FlatRows kLogicRows;
 extern const FlatRows kMathRows;
 extern const FlatRows kComplexRows;
+extern const FlatRows kSpecialRows;
 extern const RowFunctions kRowFunctions;
 extern const GemmFunctions kGemmF32;
 extern const GemmFunctions kGemmF64;

@@ -225,6 +225,11 @@ bool scan(const Binding& binding) { return is_along(binding) && gives(binding, b
 
 bool fft(const Binding& binding) { return scan(binding) && (binding.attrs.flag("inverse"), true); }
 
+bool recurrence(const Binding& binding) {
+  return has(binding, 2) && has_axis(binding, binding.inputs[0].rank) && gives(binding, binding.inputs[0].rank) &&
+         binding.inputs[1].rank == binding.inputs[0].rank && binding.inputs[1].dtype == binding.inputs[0].dtype;
+}
+
 bool sort(const Binding& binding) { return scan(binding) && (binding.attrs.flag("descending"), true); }
 
 bool argsort(const Binding& binding) {

@@ -24,6 +24,7 @@ Form compress;                               // x, a mask, along `axis`
 Form scatter_add, add_along_axis;            // x, indices, updates
 Form put, put_slice, put_between, put_rows;  // x, values for a part of it, where that is
 Form reduction, softmax;                     // x, over `axes`
+Form recurrence;                             // a, b, along `axis`
 Form scan, sort, argsort, position, fft;     // x, along `axis`
 Form arange;                                 // start, stop, step
 Form matmul;                                 // x, y

@@ -1,4 +1,4 @@
-// Scans along one axis: cumsum, prod_others, sort and argsort, argmax and argmin.
+// Scans along one axis: cumsum, recurrence, prod_others, sort and argsort, argmax and argmin.
 #include <algorithm>
 
 #include "isa/complex.h"
@@ -181,6 +181,37 @@ class AlongAxis final : public Kernel {
   bool flag_ = false;
 };
 
+/// y[k] = a[k] * y[k - 1] + b[k] along an axis.
+template <class T>
+class Recurrence final : public Kernel {
+ public:
+  explicit Recurrence(const Binding& binding) : axis_(static_cast<int>(binding.attrs.integer("axis"))) {}
+
+  Fault shape(const View* inputs, Shape* outputs) const override {
+    const View &a = inputs[0], &b = inputs[1];
+    if (!std::equal(a.shape, a.shape + a.rank, b.shape)) return {Fault::Code::ShapesDiffer, 0};
+    outputs[0] = Shape(b);
+    return {};
+  }
+
+  Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
+    const Line line(inputs[0], axis_);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const T *a = inputs[0].lane<T>(lane), *b = inputs[1].lane<T>(lane);
+      T* out = outputs[0].lane<T>(lane);
+      for (int64_t k = 0; k < line.outer; ++k)
+        scratch.in_steps(line.length * line.inner, 3 * sizeof(T), [&](int64_t first, int64_t count) {
+          for (int64_t i = first; i < first + count; ++i, ++a, ++b, ++out)
+            *out = i < line.inner ? *b : *b + *a * out[-line.inner];
+        });
+    }
+    return {};
+  }
+
+ private:
+  int axis_;
+};
+
 template <Kind kKind, Scanning kI32, Scanning kI64, Scanning kF32, Scanning kF64, Scanning kC64 = nullptr,
           Scanning kC128 = nullptr>
 std::unique_ptr<Kernel> make_scan(const Binding& binding) {
@@ -199,6 +230,8 @@ std::unique_ptr<Kernel> make_scan(const Binding& binding) {
 constexpr KernelRow kRows[] = {
     {"cumsum", forms::scan, UNDERTOW_SCAN_ALL(cumsum)},
     {"prod_others", forms::scan, UNDERTOW_SCAN_ALL(prod_others)},
+    {"recurrence", forms::recurrence,
+     make_by_dtype<Recurrence<int32_t>, Recurrence<int64_t>, Recurrence<float>, Recurrence<double>>},
     {"sort", forms::sort, UNDERTOW_SCAN(Sorted, sort)},
     {"argsort", forms::argsort, UNDERTOW_SCAN(Sorted, argsort)},
     {"argmax", forms::position, UNDERTOW_SCAN(Position, position, true)},

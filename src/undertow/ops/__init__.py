@@ -16,12 +16,14 @@ from undertow.ops import (
     random,
     reduce,
     scatter,
+    special,
     state,
 )
 from undertow.ops.op import register
 
 FAMILIES = (
-    arith, parts, logic, nn, reduce, linalg, factor, fft, array, index, scatter, put, create, random, debug, state,
+    arith, parts, special, logic, nn, reduce, linalg, factor, fft, array, index, scatter, put, create, random, debug,
+    state,
 )  # fmt: skip
 
 for _family in FAMILIES:

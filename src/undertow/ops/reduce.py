@@ -16,7 +16,7 @@ from undertow.ir.graph import Attrs
 from undertow.ops import term
 from undertow.ops.attributes import AXES, AXIS, DESCENDING, KEEPDIMS
 from undertow.ops.faults import unless_static
-from undertow.ops.gradient import NONE, Applied, Derivative, linear, single
+from undertow.ops.gradient import NONE, Applied, Cotangents, Derivative, Tangents, linear, single, the
 from undertow.ops.op import Op, Value
 from undertow.ops.rules import (
     BOOLS,
@@ -27,7 +27,11 @@ from undertow.ops.rules import (
     Kinds,
     check_axes,
     check_axis,
+    check_dtypes,
     check_kind,
+    fitting,
+    may_be_equal,
+    meet,
     scalar,
     with_zeros,
 )
@@ -226,6 +230,65 @@ _SORT = single(
     lambda at, t: _along("take_along_axis", at, t),
 )
 
+
+def _recurrence_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    dtype = check_dtypes("recurrence", types, NUMBERS)
+    check_axis("recurrence", attrs.integer("axis"), types[0])
+    if not may_be_equal(types[0].shape, types[1].shape):
+        raise TypeMismatch(f"recurrence of {types[0]} and {types[1]}: the shapes differ", hint="broadcast them")
+    shape = tuple(meet("recurrence", a, b) for a, b in zip(types[0].shape, types[1].shape, strict=True))
+    return (Type(dtype, shape),)
+
+
+def _recurrence(values: Sequence[Value], attrs: Attrs) -> Value:
+    if values[0].shape != values[1].shape:
+        raise ValueError("the shapes differ")
+    a, b = (np.moveaxis(v, attrs.integer("axis"), 0) for v in values)
+    out = np.array(b)
+    for k in range(1, len(out)):
+        out[k] += a[k] * out[k - 1]
+    return np.ascontiguousarray(np.moveaxis(out, 0, attrs.integer("axis")))
+
+
+def _first(x: Term, axis: int) -> Term:
+    """The first element of the axis, as an axis of length 1; nothing of nothing."""
+    return _cut(x, axis, 1)
+
+
+def _cut(x: Term, axis: int, stop: int) -> Term:
+    whole = (None,) * x.type.rank
+    stops = tuple(stop if k == axis else None for k in range(x.type.rank))
+    return term.apply("slice", x, starts=whole, stops=stops, steps=whole)
+
+
+def _shifted(x: Term, axis: int, first: Term) -> Term:
+    """Each element is that before it on the axis; before all others stands `first`, of length 1 or 0."""
+    return term.apply("concat", first, _cut(x, axis, -1), axis=axis)
+
+
+def _previous(at: Applied) -> Term:
+    """The result one place before; 0 at first."""
+    axis = at.attrs.integer("axis")
+    return _shifted(at.y[0], axis, term.zeros_like(_first(at.y[0], axis)))
+
+
+def _recurrence_grad(at: Applied, g: tuple[Term | None, ...]) -> Cotangents:
+    """The same recurrence from the back, in which each factor belongs to the element before it."""
+    axis = at.attrs.integer("axis")
+    factors, given = (term.apply("flip", x, axes=(axis,)) for x in (at.x[0], the(g)))
+    back = at.again(_shifted(factors, axis, _first(factors, axis)), given)
+    back = term.apply("flip", back, axes=(axis,))
+    return [back * _previous(at) if at.wanted[0] else None, back if at.wanted[1] else None]
+
+
+def _recurrence_tangent(at: Applied, t: tuple[Term | None, ...]) -> Tangents:
+    ta, tb = t
+    if ta is None:
+        return [at.again(at.x[0], the((tb,)))]
+    moved = ta * _previous(at)
+    return [at.again(at.x[0], moved if tb is None else moved + tb)]
+
+
 _SORTED: dict[str, Any] = {"attrs": {**AXIS, **DESCENDING}, "takes": "numbers"}
 
 ROWS: tuple[Op, ...] = (
@@ -267,6 +330,11 @@ ROWS: tuple[Op, ...] = (
     _scan(
         "cumsum", lambda x, a: np.cumsum(x, a.integer("axis"), x.dtype), "the running sum along `axis`",
         linear(_cumsum_transposed), NUMBERS, attrs=AXIS,
+    ),
+    Op(
+        "recurrence", 2, _recurrence_rule, fitting("recurrence", _recurrence),
+        "each y[k] = a[k] * y[k - 1] + b[k] along `axis`, with y[0] = b[0]: running products, for one; operands: a, b",
+        Derivative(_recurrence_grad, _recurrence_tangent), attrs=AXIS,
     ),
     _scan(
         "sort", _sort, "x sorted along `axis`, largest first if `descending`; nan counts as largest",

@@ -43,11 +43,12 @@ from undertow.types import DTYPES, type_of
 ULPS = {
     **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan"), 4),
     **dict.fromkeys(("asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 4),
+    **dict.fromkeys(("cbrt", "erfc"), 4),
     **dict.fromkeys(("erf", "sigmoid", "softplus", "power", "atan2"), 4),
 }
 # Sums are added up in another order: relative to the sum of the sizes of what is added.
 SUMS = {"sum", "sum_to", "prod", "matmul", "logsumexp", "softmax", "log_softmax", "random_normal", "fft"}
-SUMS |= {"solve", "slogdet", "cholesky", "qr", "eigh", "svd", "pinv"}
+SUMS |= {"solve", "slogdet", "cholesky", "qr", "eigh", "svd", "pinv", "gamma", "lgamma", "polygamma", "recurrence"}
 
 
 def ulps(a: Any, b: Any) -> Any:

@@ -8,7 +8,7 @@ namespace undertow::UNDERTOW_ISA {
 
 extern constinit const Functions kFunctions = {
     UNDERTOW_NAME(UNDERTOW_ISA),
-    {&kArithRows, &kLogicRows, &kMathRows, &kComplexRows},
+    {&kArithRows, &kLogicRows, &kMathRows, &kSpecialRows, &kComplexRows},
     &kRowFunctions,
     {nullptr, nullptr, nullptr, &kGemmF32, &kGemmF64, nullptr, nullptr},
     {nullptr, nullptr, nullptr, kUpdatesF32, kUpdatesF64, nullptr, nullptr},

@@ -14,10 +14,12 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, linalg, matrices, parts, plain, selecting
+from undertow.frontend.functions import creation, elementwise, linalg, matrices, parts, plain, selecting, standard
 from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import numpy_meanings as meanings
+from undertow.frontend.functions import numpy_numbers as rarer
 from undertow.frontend.functions import numpy_ordering as ordering
+from undertow.frontend.functions import numpy_series as series
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_fft import FOURIER
 from undertow.frontend.functions.numpy_rows import Row, row
@@ -43,13 +45,18 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "argmax": ("a axis=None !out keepdims=False", meanings.reduced(plain.argmax)),
     "argmin": ("a axis=None !out keepdims=False", meanings.reduced(plain.argmin)),
     "count_nonzero": ("a axis=None keepdims=False", meanings.reduced(along.count_nonzero)),
-    "cumsum": ("a axis=None dtype=None !out", meanings.cumsum),
-    "cumulative_sum": ("x axis=None dtype=None !out include_initial=False", meanings.cumulative_sum),
+    "cumsum": ("a axis=None dtype=None !out", series.whole_scan(along.cumulative_sum)),
+    "cumprod": ("a axis=None dtype=None !out", series.whole_scan(along.cumulative_prod)),
+    "nancumsum": ("a axis=None dtype=None !out", series.nan_scan(along.cumulative_sum, 0)),
+    "nancumprod": ("a axis=None dtype=None !out", series.nan_scan(along.cumulative_prod, 1)),
+    "cumulative_sum": ("x axis=None dtype=None !out include_initial=False", along.cumulative_sum),
+    "cumulative_prod": ("x axis=None dtype=None !out include_initial=False", along.cumulative_prod),
     "sort": ("a axis=-1 !kind !order !stable", meanings.ordered(plain.sort)),
     "argsort": ("a axis=-1 !kind !order !stable", meanings.ordered(plain.argsort)),
     "clip": ("a a_min=None a_max=None !out min=None max=None !where !dtype !casting", meanings.clipped),
     "round": ("a decimals=0 !out", meanings.rounded),
-    "diff": ("a n=1 axis=-1 !prepend !append", meanings.difference),
+    "diff": ("a n=1 axis=-1 prepend=None append=None", lambda a, n, axis, prepend, append: standard.diff(
+        a, axis=axis, n=n, prepend=prepend, append=append)),
     "reshape": ("a shape !order !newshape !copy", arrays.reshape),
     "ravel": ("a !order", arranging.flattened), "copy": ("a !order !subok", as_operand),
     "squeeze": ("a axis=None", arrays.squeeze), "expand_dims": ("a axis", arrays.expand_dims),
@@ -175,6 +182,44 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "ascontiguousarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 1)),
     "empty": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
     "empty_like": ("prototype dtype=None !order !subok !shape !device", meanings.like(creation.zeros_like)),
+    "fix": ("x !out", plain.trunc), "sinc": ("x", rarer.sinc),
+    "isposinf": ("x !out", rarer.is_infinite(1)), "isneginf": ("x !out", rarer.is_infinite(-1)),
+    "choose": ("a choices !out mode='raise'", rarer.choose),
+    "piecewise": ("x condlist funclist *args", rarer.piecewise),
+    "gradient": ("f *varargs axis=None edge_order=1", series.slopes),
+    "unwrap": ("p discont=None axis=-1 period=6.283185307179586", series.unwrapped),
+    "ediff1d": ("ary to_end=None to_begin=None", series.differences),
+    "trim_zeros": ("filt trim='fb' !axis", series.trimmed),
+    "apply_along_axis": ("func1d axis arr *args", series.along_each), "lexsort": ("keys axis=-1", series.lex_order),
+    "cov": ("m y=None rowvar=True bias=False ddof=None !fweights !aweights !dtype", series.covariance),
+    "corrcoef": ("x y=None rowvar=True !dtype", series.correlation),
+    "correlate": ("a v mode='valid'", series.correlated),
+    "nanstd": ("a axis=None !dtype !out ddof=0 keepdims=False !where !mean correction=None", series.nan_spread(True)),
+    "nanvar": ("a axis=None !dtype !out ddof=0 keepdims=False !where !mean correction=None", series.nan_spread(False)),
+    "nanargmax": ("a axis=None !out keepdims=False", series.nan_place(plain.argmax, -np.inf)),
+    "nanargmin": ("a axis=None !out keepdims=False", series.nan_place(plain.argmin, np.inf)),
+    "nanmedian": ("a axis=None !out !overwrite_input keepdims=False", ordering.nan_median),
+    **{name: ("M", series.window(shape)) for name, shape in series.WINDOWS.items()},
+    "geomspace": ("start stop num=50 endpoint=True dtype=None !axis", series.spaced_by_factors),
+    "indices": ("dimensions dtype=None sparse=False", series.indices),
+    "diag_indices": ("n ndim=2", series.diagonal_indices), "diag_indices_from": ("arr", series.diagonal_indices_from),
+    "tril_indices_from": ("arr k=0", series.triangle_indices_from(False)),
+    "triu_indices_from": ("arr k=0", series.triangle_indices_from(True)),
+    "ix_": ("*args", series.open_grid), "ndenumerate": ("arr", series.places_and_values),
+    "vander": ("x N=None increasing=False", series.powers), "poly": ("seq_of_zeros", series.from_roots),
+    "polyadd": ("a1 a2", series.sum_of_polynomials(plain.add)),
+    "polysub": ("a1 a2", series.sum_of_polynomials(plain.subtract)), "polyder": ("p m=1", series.derivative),
+    "polyint": ("p m=1 k=None", series.integral), "polyfit": ("x y deg rcond=None !full !w !cov", series.fitted),
+    "setxor1d": ("ar1 ar2 !assume_unique", lambda ar1, ar2: series.set_of_either(ar1, ar2, ordering.unique)),
+    "histogram_bin_edges": ("a bins=10 range=None !weights", series.bin_edges(ordering.edges_between)),
+    "unique_all": ("x", standard.unique_all), "unique_counts": ("x", standard.unique_counts),
+    "unique_inverse": ("x", standard.unique_inverse),
+    "result_type": ("*arrays_and_dtypes", lambda *given: standard.result_type(*given).numpy),
+    "can_cast": ("from_ to !casting", standard.can_cast),
+    "asfortranarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 0)),
+    "asarray_chkfinite": ("a dtype=None !order", meanings.finite_array),
+    "array_equiv": ("a1 a2", lambda a1, a2: plain.all(plain.equal(a1, a2))),
+    "iterable": ("y", lambda y: arranging.rank_of(y) > 0), "rollaxis": ("a axis start=0", meanings.rolled_axis),
     "array_equal": ("a1 a2 !equal_nan", meanings.is_equal),
     "real": ("val", meanings.real), "imag": ("val", meanings.imaginary), "angle": ("z deg=False", meanings.angle),
     "iscomplexobj": ("x", parts.is_complex), "isrealobj": ("x", lambda x: not parts.is_complex(x)),
@@ -187,14 +232,15 @@ _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "reshape": ("a *shape !order !copy", meanings.reshaped), "transpose": ("a *axes", meanings.turned),
     "astype": ("a dtype !order !casting !subok !copy", meanings.converted),
     "flatten": ("a !order", arranging.flattened), "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
+    "choose": ("a choices !out mode='raise'", rarer.choose),
     "compress": ("a condition axis=None !out", lambda a, condition, axis: selecting.compress(condition, a, axis)),
     "conj": ("a", meanings.conjugate), "conjugate": ("a", meanings.conjugate),
     "is_integer": ("a", lambda a: plain.equal(plain.floor(a), a)),
 }  # fmt: skip
 _SHARED = (
-    "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumsum", "diagonal", "dot", "max", "mean", "min",
-    "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace",
-    "var",
+    "all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean",
+    "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
+    "trace", "var",
 )  # fmt: skip
 _IN_PLACE = {
     "fill": "x = ut.full_like(x, value)", "sort": "x = ut.sort(x)", "partition": "x = ut.sort(x)",

@@ -13,7 +13,7 @@ from undertow.frontend.functions import creation, elementwise, linalg, parts, pl
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_arranging import at_least, flattened, listed, rank_of
 from undertow.frontend.values.operands import as_operand, is_static_int, one_axis, static_int, type_of
-from undertow.frontend.values.traced import FUNCTIONS
+from undertow.frontend.values.traced import FUNCTIONS, effect
 from undertow.types import bool_, dtype_of, said
 
 
@@ -56,19 +56,6 @@ def average(a: Any, axis: Any, weights: Any, keepdims: bool) -> Any:
         )
     total = along.sum(plain.multiply(a, weights), axis=axis, keepdims=keepdims)
     return plain.divide(total, along.sum(weights, axis=axis, keepdims=keepdims))
-
-
-def cumsum(a: Any, axis: Any, dtype: Any) -> Any:
-    return along.cumulative_sum(flattened(a) if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
-
-
-def cumulative_sum(x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
-    if include_initial:
-        raise CaptureError(
-            "np.cumulative_sum with `include_initial` cannot be captured",
-            hint="write ut.concat([[0], ut.cumulative_sum(x)])",
-        )
-    return along.cumulative_sum(x, axis=axis, dtype=dtype)
 
 
 def ordered(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
@@ -164,16 +151,6 @@ def _known_shape(x: Any, name: str) -> tuple[int, ...]:
     return known  # type: ignore[return-value]
 
 
-def difference(a: Any, n: Any, axis: Any) -> Any:
-    refuse_booleans("np.diff", a, "whether they differ")
-    value = a
-    for _ in range(static_int(n, "the order of np.diff")):
-        value = plain.subtract(
-            arrays.slice_between(value, 1, None, axis=axis), arrays.slice_between(value, None, -1, axis=axis)
-        )
-    return value
-
-
 def vdot(a: Any, b: Any) -> Any:
     return linalg.dot(parts.conj(flattened(a)), flattened(b))
 
@@ -239,6 +216,20 @@ def is_equal(a1: Any, a2: Any) -> Any:
 
 def as_array(object: Any, dtype: Any, ndmin: Any = 0) -> Any:
     return at_least(creation.asarray(object, dtype=dtype), static_int(ndmin, "ndmin"))
+
+
+def finite_array(a: Any, dtype: Any) -> Any:
+    value = creation.asarray(a, dtype=dtype)
+    text = "array must not contain infs or NaNs"
+    effect("raise", [plain.all(plain.isfinite(value))], template=text, error="ValueError")
+    return value
+
+
+def rolled_axis(a: Any, axis: Any, start: Any) -> Any:
+    rank = rank_of(a)
+    at, before = one_axis(axis, rank, "np.rollaxis"), static_int(start, "start")
+    before += rank if before < 0 else 0
+    return arrays.moveaxis(a, at, before - 1 if at < before else before)
 
 
 def counted(start: Any, stop: Any, step: Any, dtype: Any) -> Any:

@@ -122,7 +122,7 @@ def histogram(a: Any, bins: Any, limits: Any, density: Any) -> tuple[Any, Any]:
     if isinstance(bins, str):
         raise CaptureError(f"np.histogram with bins={brief(bins)} cannot be captured", hint="give a number of bins")
     if is_static_int(bins):
-        edges = _edges(row, static_int(bins, "the number of bins"), limits)
+        edges = edges_between(row, static_int(bins, "the number of bins"), limits)
     else:
         edges = as_operand(bins)
         _require(
@@ -141,7 +141,7 @@ def _steps(x: Any) -> Any:
     return plain.subtract(arrays.slice_between(x, 1, None), arrays.slice_between(x, None, -1))
 
 
-def _edges(row: Any, count: int, limits: Any) -> Any:
+def edges_between(row: Any, count: int, limits: Any) -> Any:
     if count < 1:
         raise TypeMismatch("np.histogram needs a bin", hint="the number of bins must be positive")
     if limits is None and not is_static_int(dim(row, 0)):
@@ -193,6 +193,23 @@ def median(a: Any, axis: Any, keepdims: bool) -> Any:
     is_odd = plain.equal(plain.remainder(count, 2), 1)
     middle = plain.where(is_odd, upper, plain.divide(plain.add(lower, upper), 2))
     return _kept(_or_nan(row, middle), axes, keepdims)
+
+
+def nan_median(a: Any, axis: Any, keepdims: bool) -> Any:
+    """np.nanmedian: the same of the numbers, which sorting puts first; nan if there are none."""
+    row, axes = _merged(a, axis)
+    row = elementwise.astype(row, f64) if _kind(row) != "float" else row
+    last = type_of(row).rank - 1
+    count = along_axes.sum(plain.logical_not(plain.isnan(row)), axis=last, keepdims=True)
+    places = (plain.floor_divide(plain.subtract(count, 1), 2), plain.floor_divide(count, 2))
+    most = plain.maximum(plain.subtract(count, 1), 0)
+    lower, upper = (
+        arrays.take_along_axis(row, plain.minimum(plain.maximum(place, 0), most), axis=last) for place in places
+    )
+    is_odd = plain.equal(plain.remainder(count, 2), 1)
+    middle = plain.where(is_odd, upper, plain.divide(plain.add(lower, upper), 2))
+    middle = plain.where(plain.equal(count, 0), np.nan, middle)
+    return _kept(arrays.squeeze(middle, last), axes, keepdims)
 
 
 def _or_nan(row: Any, result: Any) -> Any:
@@ -273,24 +290,24 @@ def is_in(element: Any, test: Any, invert: bool) -> Any:
     return plain.logical_not(found) if invert else found
 
 
-def _unique(x: Any) -> Any:
+def unique(x: Any) -> Any:
     return selecting.unique(x, False, False, False, None, True)
 
 
 def union(ar1: Any, ar2: Any) -> Any:
     """np.union1d."""
-    return _unique(arrays.concat([flattened(ar1), flattened(ar2)]))
+    return unique(arrays.concat([flattened(ar1), flattened(ar2)]))
 
 
 def common(ar1: Any, ar2: Any) -> Any:
     """np.intersect1d."""
-    first, second = (_unique(v) for v in same_dtype(ar1, ar2))
+    first, second = (unique(v) for v in same_dtype(ar1, ar2))
     return selecting.picked(first, is_in(first, second, False), 0)
 
 
 def difference(ar1: Any, ar2: Any) -> Any:
     """np.setdiff1d."""
-    first = _unique(ar1)
+    first = unique(ar1)
     return selecting.picked(first, is_in(first, ar2, True), 0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import elementwise, plain
 from undertow.frontend.functions import numpy_meanings as meanings
+from undertow.frontend.functions import numpy_numbers as rarer
 from undertow.frontend.functions.numpy_rows import is_harmless
 from undertow.frontend.values.operands import as_operand, floats, is_weak, type_of
 from undertow.types import DTYPES, INEXACT, bool_
@@ -24,7 +25,7 @@ def _radians(x: Any) -> Any:
     return plain.multiply(x, np.pi / 180.0)
 
 
-def _log_add(x: Any, y: Any) -> Any:
+def log_add(x: Any, y: Any) -> Any:
     apart = plain.abs(plain.subtract(x, y))
     larger = plain.maximum(x, y)
     both = plain.add(larger, plain.log1p(plain.exp(plain.negative(apart))))
@@ -73,11 +74,22 @@ def _float_power(x: Any, y: Any) -> Any:
     return elementwise.pow(elementwise.astype(x, np.float64), elementwise.astype(y, np.float64))
 
 
-COMPOSED: Mapping[str, Callable[..., Any]] = {
+COMPOSED: dict[str, Callable[..., Any]] = {
     "fabs": plain.abs, "degrees": _degrees, "rad2deg": _degrees, "radians": _radians, "deg2rad": _radians,
-    "logaddexp": _log_add, "divmod": _divmod, "fmax": _known(plain.maximum), "fmin": _known(plain.minimum),
+    "logaddexp": log_add, "divmod": _divmod, "fmax": _known(plain.maximum), "fmin": _known(plain.minimum),
     "conjugate": meanings.conjugate, "hypot": hypot, "heaviside": _heaviside, "float_power": _float_power,
+    "fmod": rarer.remainder_of_c, "ldexp": rarer.scaled_by_power, "frexp": rarer.fraction_and_power,
+    "modf": rarer.parts_of, "logaddexp2": rarer.log_add_2, "signbit": rarer.signbit, "spacing": rarer.spacing,
+    "lcm": rarer.least_multiple,
 }  # fmt: skip
+# New in NumPy 2.2.
+COMPOSED.update(
+    {
+        name: function
+        for name, function in (("matvec", rarer.matrix_vector), ("vecmat", rarer.vector_matrix))
+        if hasattr(np, name)
+    }
+)
 
 
 def _shadow(value: Any) -> Any:

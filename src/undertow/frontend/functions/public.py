@@ -14,6 +14,7 @@ from undertow.frontend.functions.plain import *  # noqa: F403
 from undertow.frontend.functions.reduction import *  # noqa: F403
 from undertow.frontend.functions.selecting import *  # noqa: F403
 from undertow.frontend.functions.sowing import *  # noqa: F403
+from undertow.frontend.functions.standard import *  # noqa: F403
 from undertow.frontend.values.traced import FUNCTIONS as _FUNCTIONS
 
 _FUNCTIONS.update({name: function for name, function in globals().items() if not name.startswith("_")})

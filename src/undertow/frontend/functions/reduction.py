@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values.operands import (
@@ -21,13 +23,14 @@ from undertow.frontend.values.operands import (
     one_axis,
     result_dtype,
     some_axes,
+    split_shape,
     type_of,
 )
 from undertow.frontend.values.traced import emit
 from undertow.tracebacks import boundaries
 from undertow.types import DType, i32, i64
 
-__all__ = ["count_nonzero", "cumsum", "cumulative_sum", "mean", "prod", "size", "std", "sum", "var"]
+__all__ = ["count_nonzero", "cumsum", "cumulative_prod", "cumulative_sum", "mean", "prod", "size", "std", "sum", "var"]
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -110,17 +113,46 @@ def std(x: Any, /, axis: Any = None, correction: float = 0, keepdims: bool = Fal
     return plain.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None) -> Any:
-    """The running sum along an axis; only vectors may omit the axis.
+def _scanned(x: Any, axis: Any, dtype: Any, name: str) -> tuple[Any, int]:
+    value = _summable(numbers(x)[0], dtype)
+    rank = type_of(value).rank
+    if axis is None and rank != 1:
+        raise TypeMismatch(f"{name} needs an axis for {type_of(value)}", hint="name it, as in axis=0")
+    return value, one_axis(0 if axis is None else axis, rank, name)
+
+
+def _with_first(found: Any, axis: int, first: int) -> Any:
+    sizes = [1 if k == axis else n for k, n in enumerate(dims(found))]
+    attr, traced = split_shape(sizes, "a scan")
+    start = emit("fill", [type_of(found).dtype.numpy.type(first), *traced], shape=attr)[0]
+    return emit("concat", [start, found], axis=axis)[0]
+
+
+def cumulative_sum(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running sum along an axis; only vectors may omit the axis. `include_initial` puts a 0 in front.
 
     >>> cumulative_sum([1, 2, 3])
     array([1, 3, 6])
     """
-    value = _summable(numbers(x)[0], dtype)
-    rank = type_of(value).rank
-    if axis is None and rank != 1:
-        raise TypeMismatch(f"cumulative_sum needs an axis for {type_of(value)}", hint="name it, as in axis=0")
-    return emit("cumsum", [value], axis=one_axis(0 if axis is None else axis, rank, "cumulative_sum"))[0]
+    value, at = _scanned(x, axis, dtype, "cumulative_sum")
+    found = emit("cumsum", [value], axis=at)[0]
+    return _with_first(found, at, 0) if include_initial else found
+
+
+def cumulative_prod(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running product along an axis; only vectors may omit the axis. `include_initial` puts a 1 in front.
+
+    >>> cumulative_prod([2, 3, 4])
+    array([ 2,  6, 24])
+    """
+    value, at = _scanned(x, axis, dtype, "cumulative_prod")
+    places = emit("arange", [np.int64(0), as_operand(dim(value, at), i64), np.int64(1)])[0]
+    after = type_of(value).rank - 1 - at
+    places = emit("expand_dims", [places], axes=tuple(range(1, 1 + after)))[0] if after else places
+    # Only the first element is there to begin with; adding -0.0 keeps the sign of zeros.
+    none = type_of(value).dtype.numpy.type(-0.0 if type_of(value).dtype.kind == "float" else 0)
+    found = emit("recurrence", [value, plain.where(plain.equal(places, 0), value, none)], axis=at)[0]
+    return _with_first(found, at, 1) if include_initial else found
 
 
 cumsum = cumulative_sum

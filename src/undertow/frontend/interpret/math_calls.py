@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError
+from undertow.frontend.functions import numpy_numbers as rarer
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.numpy_ufuncs import hypot
 from undertow.frontend.values.operands import as_operand, convert, floats, integers
 from undertow.frontend.values.traced import effect
-from undertow.types import i64
+from undertow.types import f64, i64
 
 _FACTORIALS = np.array([math.factorial(n) for n in range(21)])  # all that an i64 holds
 _MOST_CHOSEN = 66  # likewise: all of this row of Pascal's triangle
@@ -84,11 +85,24 @@ def dist(p: Any, q: Any) -> Any:
     return hypot(*(functions.subtract(a, b) for a, b in zip(p, q, strict=True)))
 
 
-def modf(x: Any) -> tuple[Any, Any]:
-    (value,) = floats(x)
-    whole = functions.trunc(value)
-    part = functions.where(functions.isinf(value), 0.0, functions.subtract(value, whole))
-    return functions.where(functions.equal(part, 0), functions.multiply(0.0, functions.sign(value)), part), whole
+def gcd(*given: Any) -> Any:
+    return _folded(functions.gcd, given, 0)
+
+
+def lcm(*given: Any) -> Any:
+    return _folded(rarer.least_multiple, given, 1)
+
+
+def _folded(function: Callable[..., Any], given: tuple[Any, ...], start: int) -> Any:
+    found: Any = start
+    for value in given:
+        found = function(found, _whole(value, function.__name__))
+    return found
+
+
+def frexp(x: Any) -> tuple[Any, Any]:
+    part, power = rarer.fraction_and_power(convert(as_operand(x), f64))
+    return part, convert(power, i64)
 
 
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
@@ -111,9 +125,12 @@ def radians(x: Any) -> Any:
 
 # What computes with Python's floats, and the others.
 IN_FLOATS: dict[str, Callable[..., Any]] = {
-    "log": log, "degrees": degrees, "radians": radians, "hypot": hypot, "modf": modf,
+    "log": log, "degrees": degrees, "radians": radians, "hypot": hypot, "modf": rarer.parts_of,
+    "fmod": rarer.remainder_of_c, "remainder": rarer.nearest_remainder,
+    "ulp": rarer.last_place,
     "exp2": functions.exp2, "asinh": functions.asinh, "acosh": functions.acosh, "atanh": functions.atanh,
 }  # fmt: skip
 OTHERS: dict[str, Callable[..., Any]] = {
     "factorial": factorial, "perm": perm, "comb": comb, "isqrt": isqrt, "isclose": isclose, "dist": dist,
+    "gcd": gcd, "lcm": lcm, "frexp": frexp, "ldexp": rarer.scaled_by_power,
 }  # fmt: skip
