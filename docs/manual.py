@@ -52,6 +52,7 @@ _TITLES = {
     "undertow.frontend.control.forms": "Control",
     "undertow.frontend.values.static": "Constants of a capture",
     "undertow.frontend.functions.elementwise": "Arithmetic",
+    "undertow.frontend.functions.parts": "Complex numbers",
     "undertow.ops.logic": "Logic",
     "undertow.frontend.functions.reduction": "Reductions",
     "undertow.ops.nn": "Neural networks",
@@ -100,6 +101,7 @@ _TITLES = {
 # Families of rows whose functions are listed with those of a module.
 _FAMILIES = {
     "undertow.ops.arith": "undertow.frontend.functions.elementwise",
+    "undertow.ops.parts": "undertow.frontend.functions.parts",
     "undertow.ops.special": "undertow.frontend.functions.elementwise",
     "undertow.ops.reduce": "undertow.frontend.functions.reduction",
     "undertow.ops.linalg": "undertow.frontend.functions.linalg",

@@ -12,6 +12,8 @@ from undertow._annotations import Array as Array
 from undertow._annotations import Function as Function
 from undertow._annotations import Variable as Variable
 from undertow._annotations import bool as bool
+from undertow._annotations import c128 as c128
+from undertow._annotations import c64 as c64
 from undertow._annotations import checkpoint as checkpoint
 from undertow._annotations import f32 as f32
 from undertow._annotations import f64 as f64
@@ -33,6 +35,7 @@ from undertow.api.custom import custom_vjp as custom_vjp
 from undertow.api.grad import hessian as hessian
 from undertow.api.grad import jacobian as jacobian
 from undertow.api.load import load as load
+from undertow.api.reap import reap as reap
 from undertow.api.save import save as save
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import DataError as DataError
@@ -54,6 +57,7 @@ from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.debug import assert_ as assert_
 from undertow.frontend.functions.debug import print as print
+from undertow.frontend.functions.sowing import sow as sow
 from undertow.frontend.functions.standard import can_cast as can_cast
 from undertow.frontend.functions.standard import isdtype as isdtype
 from undertow.frontend.functions.standard import result_type as result_type
@@ -96,6 +100,7 @@ __all__ = [
     "acosh",
     "add",
     "all",
+    "angle",
     "any",
     "arange",
     "argmax",
@@ -119,6 +124,8 @@ __all__ = [
     "bool",
     "broadcast_arrays",
     "broadcast_to",
+    "c128",
+    "c64",
     "can_cast",
     "cbrt",
     "ceil",
@@ -127,6 +134,7 @@ __all__ = [
     "clip",
     "concat",
     "cond",
+    "conj",
     "control_dependencies",
     "copysign",
     "cos",
@@ -173,6 +181,7 @@ __all__ = [
     "i32",
     "i64",
     "iinfo",
+    "imag",
     "isdtype",
     "isfinite",
     "isinf",
@@ -224,6 +233,8 @@ __all__ = [
     "print",
     "prod",
     "random",
+    "real",
+    "reap",
     "reciprocal",
     "relu",
     "remainder",
@@ -248,6 +259,7 @@ __all__ = [
     "softmax",
     "softplus",
     "sort",
+    "sow",
     "split",
     "sqrt",
     "square",
@@ -288,7 +300,7 @@ __all__ = [
 __version__: str
 
 def abs(x: Any, /) -> Array:
-    """The absolute value; flat at 0."""
+    """The absolute value, a float of a complex number; flat at 0."""
 
 def acos(x: Any, /) -> Array:
     """The inverse cosine."""
@@ -301,6 +313,9 @@ def add(x: Any, y: Any, /) -> Array:
 
 def all(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """Are all true along an axis, several, or all?"""
+
+def angle(x: Any, /) -> Array:
+    """The angle of a complex number with the positive real axis, from -pi to pi."""
 
 def any(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """Is any true along an axis, several, or all?"""
@@ -376,6 +391,9 @@ def concat(arrays: Any, /, axis: Any = 0) -> Array:
 
 def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operands: Any) -> Array:
     """`then(*operands)` where `pred` is true, else `other(*operands)`; only that one runs."""
+
+def conj(x: Any, /) -> Array:
+    """The complex conjugate; of numbers that are not complex, themselves."""
 
 def copysign(x: Any, y: Any, /) -> Array:
     """The size of x with the sign of y."""
@@ -481,6 +499,9 @@ def hypot(x: Any, y: Any, /) -> Array:
 
 def iinfo(x: Any, /) -> Array:
     """The limits of an integer dtype, or of that of an array: NumPy's `iinfo`."""
+
+def imag(x: Any, /) -> Array:
+    """The imaginary part; of numbers that are not complex, zeros."""
 
 def isfinite(x: Any, /) -> Array:
     """Is it neither nan nor infinite?"""
@@ -607,6 +628,9 @@ def pow(x: Any, y: Any, /) -> Array:
 
 def prod(x: Any, /, axis: Any = None, dtype: Any = None, keepdims: builtins.bool = False) -> Array:
     """The product along an axis, several, or all."""
+
+def real(x: Any, /) -> Array:
+    """The real part; of numbers that are not complex, themselves."""
 
 def reciprocal(x: Any, /) -> Array:
     """1 / x."""
@@ -747,7 +771,7 @@ def var(x: Any, /, axis: Any = None, correction: float = 0, keepdims: builtins.b
     """The variance along an axis, several, or all; `correction=1` is that of a sample."""
 
 def vecdot(x: Any, y: Any, /, axis: int = -1) -> Array:
-    """The sum of x * y along an axis."""
+    """The sum of conj(x) * y along an axis."""
 
 def where(condition: Any, x: Any, y: Any, /) -> Array:
     """x where the condition is true, else y; both are computed."""

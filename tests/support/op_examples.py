@@ -85,7 +85,7 @@ EXAMPLES: dict[str, list[Example]] = {
     "gcd": binaries(*INTS),
     "recurrence": [
         ([values_of(d, s), values_of(d, s, 1)], {"axis": a})
-        for d in NUMBERS
+        for d in (*NUMBERS, *COMPLEX)
         for s, a in [((3,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((1,), 0)]
     ],
     **{name: binaries(*FLOATS) for name in ("divide", "atan2", "complex")},
