@@ -199,8 +199,13 @@ def public_stub() -> str:
         else:
             imports.append(_imported(value.__module__, value.__name__, name))
     listed = ",\n    ".join(f'"{name}"' for name in undertow.__all__) + ","
-    heads = [*_STUB_IMPORTS, *sorted(imports), f"\n__all__ = [\n    {listed}\n]", "__version__: str\n"]
+    heads = [*_STUB_IMPORTS, *sorted(imports, key=_natural), f"\n__all__ = [\n    {listed}\n]", "__version__: str\n"]
     return "\n".join([_TYPED.format(page="public"), *heads, *functions])
+
+
+def _natural(line: str) -> list[Any]:
+    """By this key, c64 comes before c128, as our formatter has it."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", line)]
 
 
 def random_stub() -> str:

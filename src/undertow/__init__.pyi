@@ -12,8 +12,8 @@ from undertow._annotations import Array as Array
 from undertow._annotations import Function as Function
 from undertow._annotations import Variable as Variable
 from undertow._annotations import bool as bool
-from undertow._annotations import c128 as c128
 from undertow._annotations import c64 as c64
+from undertow._annotations import c128 as c128
 from undertow._annotations import checkpoint as checkpoint
 from undertow._annotations import f32 as f32
 from undertow._annotations import f64 as f64
