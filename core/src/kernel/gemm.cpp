@@ -44,7 +44,8 @@ template <class Block>
 void in_blocks(DType dtype, int64_t m, int64_t n, int64_t k, int64_t panel, Matrix a, Matrix b, void* out,
                int64_t out_row, bool add, Scratch& scratch, Block&& block) {
   // Some twenty to forty milliseconds: with smaller blocks, or others than of rows, the same would be packed too often.
-  constexpr int64_t kMost = int64_t{1} << 30, kFewRows = 256, kFewColumns = 512;
+  constexpr int64_t kFewRows = 256, kFewColumns = 512;
+  const int64_t kMost = int64_t{1} << (is_complex(dtype) ? 28 : 30);
   if (m * n * k <= kMost) {
     block(m, n, k, a, b, out, add);
     return scratch.worked(Scratch::products(m * n * k));
@@ -76,10 +77,20 @@ void multiply_blas(DType dtype, int64_t m, int64_t n, int64_t k, Matrix a, Matri
     scipy_cblas_sgemm(CblasRowMajor, left.how, right.how, rows, columns, inner, 1.0f, static_cast<const float*>(a.data),
                       left.distance, static_cast<const float*>(b.data), right.distance, add ? 1.0f : 0.0f,
                       static_cast<float*>(out), step);
-  else
+  else if (dtype == DType::F64)
     scipy_cblas_dgemm(CblasRowMajor, left.how, right.how, rows, columns, inner, 1.0, static_cast<const double*>(a.data),
                       left.distance, static_cast<const double*>(b.data), right.distance, add ? 1.0 : 0.0,
                       static_cast<double*>(out), step);
+  else {
+    static constexpr float kSingle[2][2] = {{0, 0}, {1, 0}};
+    static constexpr double kDouble[2][2] = {{0, 0}, {1, 0}};
+    const bool is_single = dtype == DType::C64;
+    const void* numbers[2] = {is_single ? static_cast<const void*>(kSingle[0]) : kDouble[0],
+                              is_single ? static_cast<const void*>(kSingle[1]) : kDouble[1]};
+    (is_single ? scipy_cblas_cgemm : scipy_cblas_zgemm)(CblasRowMajor, left.how, right.how, rows, columns, inner,
+                                                        numbers[1], a.data, left.distance, b.data, right.distance,
+                                                        numbers[add ? 1 : 0], out, step);
+  }
 }
 
 /// By our kernel.

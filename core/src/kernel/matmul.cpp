@@ -175,7 +175,11 @@ class PlainMatmul final : public Matmul {
 
   Fault run(int64_t lanes, const View* inputs, const View* outputs, Scratch& scratch) const override {
     const Form form(inputs[0], inputs[1]);
+    const DType dtype = inputs[0].dtype;
+    const bool is_wide = is_complex(dtype) && form.m > 1 && form.n > 1 && form.m * form.n * form.k > kSmall;
     each_product(lanes, inputs[0], inputs[1], outputs[0], form, scratch, [&](std::byte* a, std::byte* b, std::byte* z) {
+      if (is_wide)
+        return multiply_wide(dtype, form.m, form.n, form.k, {a, form.k, 1}, {b, form.n, 1}, z, form.n, false, scratch);
       const T* x = reinterpret_cast<const T*>(a);
       T* out = reinterpret_cast<T*>(z);
       std::fill_n(out, form.m * form.n, T(0));
@@ -190,6 +194,9 @@ class PlainMatmul final : public Matmul {
     });
     return {};
   }
+
+ private:
+  static constexpr int64_t kSmall = 1 << 12;  // multiplications: below that, calling OpenBLAS takes longer
 };
 
 constexpr KernelRow kRows[] = {{"matmul", forms::matmul,
