@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from undertow.errors import InternalError, Span, TypeMismatch
-from undertow.frontend.objects.handle import alike_numbers
+from undertow.frontend.objects.handle import Handle, as_number, is_number
 from undertow.frontend.syntax.source import Undefined, Unsure
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.by_class import DATACLASS, is_users_object
@@ -147,7 +147,7 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
     if a is b or is_static_equal(a, b):
         return a
     is_leaf = lambda v: isinstance(v, (Traced, Absent))  # noqa: E731
-    a, b = alike_numbers(a, b)
+    a, b = _number_beside(a, b, regions[0], ctx), _number_beside(b, a, regions[1], ctx)
     leaves_a, structure_a = flatten(a, is_leaf)
     leaves_b, structure_b = flatten(b, is_leaf)
     if isinstance(a, Absent):
@@ -170,6 +170,18 @@ def merge(a: Any, b: Any, regions: tuple[int, int], ctx: Context, name: str, spa
     value = unflatten(structure_a, merged)
     ctx.session.interpreter.owned.own_merged(value, (a, b), regions)
     return value
+
+
+def _number_beside(value: Any, other: Any, region: int, ctx: Context) -> Any:
+    """A value of one side: the number that it is, if it is an object and the other side is a number."""
+    if not isinstance(value, Handle) or not is_number(other):
+        return value
+    builder, before = ctx.open_builder, ctx.open_builder.region
+    builder.region = region  # where it is another object, reading the number would be a fault
+    try:
+        return as_number(value)
+    finally:
+        builder.region = before
 
 
 def _is_settled(x: Any, y: Any) -> bool:

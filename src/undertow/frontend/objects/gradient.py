@@ -27,7 +27,7 @@ def float_columns(kinds: Kinds) -> tuple[int, ...]:
         objects.layout.column(kind, name): None
         for kind in reachable(kinds)
         for name, held in kind.fields.items()
-        if isinstance(held, Values) and held.type.dtype.kind == "float"
+        if isinstance(held, Values) and held.type.dtype.is_inexact
     }
     return tuple(number for number in found if number is not None)
 

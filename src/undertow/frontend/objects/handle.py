@@ -333,11 +333,6 @@ def _unread(what: str, held: Unread) -> CaptureError:
     )
 
 
-def alike_numbers(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two values: where one is a number, and the other an object that may be one, this is a number, too."""
-    return (as_number(a) if is_number(b) else a), (as_number(b) if is_number(a) else b)
-
-
 def as_number(value: Any) -> Any:
     """The number that an object is, or the value itself."""
     return value.value() if isinstance(value, Handle) and value.may_be_number else value

@@ -95,7 +95,14 @@ def kinds_of(note: Any, names: Names) -> Kinds | None:
     found = _field(note, names)
     if not isinstance(found, Handles) or not any(_recurs(kind) for kind in reachable(found.kinds)):
         return None
+    sole = next(iter(found.kinds)) if len(found.kinds) == 1 else None
+    if sole is not None and _is_container(sole) and not _recurs(sole):
+        return None  # a container of values, some of which are such objects
     return found.kinds
+
+
+def _is_container(kind: Kind) -> bool:
+    return kind.form == "tuple" or issubclass(kind.python, tuple) or dataclasses.is_dataclass(kind.python)
 
 
 def reachable(kinds: Kinds) -> list[Kind]:
