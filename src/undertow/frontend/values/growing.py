@@ -20,6 +20,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.operands import as_operand, is_weak
+from undertow.frontend.values.option import joined_token
 from undertow.frontend.values.traced import Traced, context, emit
 from undertow.frontend.values.traced import length as extent
 from undertow.frontend.values.views import View, make_view
@@ -129,9 +130,10 @@ def both(a: Item, b: Item) -> Item | None:
             tokens += whole(inner, x[4][1])[0]
             types += whole(inner)[1]
             continue
-        if x != y:
+        joined = x if x == y or y is None else joined_token(x, y)
+        if y is None or joined is None:
             return None
-        tokens.append(x)
+        tokens.append(joined)
         if x == tree.LEAF:
             one, other = next(leaves[0]), next(leaves[1])
             if one.shape != other.shape:

@@ -122,6 +122,14 @@ def agree(a: Parts, b: Parts) -> tuple[Structure, list[Any], list[Any]] | None:
     return tuple(sides[0][1]), sides[0][0], sides[1][0]
 
 
+def joined_token(one: Token, other: Token) -> Token | None:
+    """The token of objects that are known as either of two (objects/handle.py); None if there is none."""
+    if one[0] != "object" or one[:3] != other[:3] or not hasattr(one[2], "__undertow_joined__"):
+        return None
+    joined: Token = one[2].__undertow_joined__(one[4], other[4])[0]
+    return joined
+
+
 def _join(sides: Sequence[tuple[list[Any], list[Token]]], tokens: Sequence[Token | None], at: int, leaf: int) -> bool:
     """Make handles of objects alike, one of which may be None; False if they are none."""
     found = next((token for token in tokens if token is not None and token[0] == "object"), None)
