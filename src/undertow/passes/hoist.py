@@ -44,11 +44,14 @@ hoist: 15 nodes -> 15
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Port
 from undertow.ir.structure import ENTERS
+from undertow.ir.walk import ports_of, reachable
+from undertow.passes.array_terms import READS_OF
 from undertow.passes.code_motion import move_operators
 from undertow.passes.dead import remove_dead
 from undertow.passes.invariants import Cycle, Invariants
@@ -118,6 +121,8 @@ def _decide(
         value = known.value(first, Port(param))
         if isinstance(value, Const) and value.type != graph.nodes[param].types[0]:
             value = None  # its type is narrower than the one the graphs were written for
+        if value is None and any(_is_changed(known.bodies[name].graph, index) for name, index in members.items()):
+            continue  # the entry would hold the array, so that the first change would have to copy it
         if isinstance(value, Port):
             shared.setdefault(value, len(shared))
         kind = {Const: "constant argument", Port: "shared argument"}.get(type(value), "hoisted argument")
@@ -127,6 +132,27 @@ def _decide(
                 changes[name].hoisted.append(index)
             else:
                 changes[name].values[index] = value if isinstance(value, Const) else shared[value]
+
+
+def _is_changed(graph: FunctionGraph, index: int) -> bool:
+    """Does a function give an array that it takes back as a result, changed on some paths?"""
+    param, nodes = graph.params[index], graph.nodes
+    type_ = nodes[param].types[0]
+    if graph.kind != "function" or not type_.rank:
+        return False
+
+    def made_of(port: Port) -> Iterable[Port]:
+        node = nodes[port.node]
+        if node.op == "call":
+            return (x for x in ports_of(node.inputs) if graph.type_of(x) == type_)
+        sources = {"switch": node.inputs[1:], "merge": node.inputs, "loop": node.inputs[port.index : port.index + 1]}
+        return ports_of(sources.get(node.op, node.inputs[:1] if node.op in READS_OF else ()))
+
+    for result in graph.results:
+        reached = reachable([result], made_of) if graph.type_of(result) == type_ else {}
+        if Port(param) in reached and any(nodes[port.node].op in (*READS_OF, "loop") for port in reached):
+            return True
+    return False
 
 
 # --------------------------------------------------------------------------------------------------------------
