@@ -226,7 +226,35 @@ def by_procedures(x: ut.i64[None]):
     return x
 
 
+@ut.function
+def views_of_new_arrays(n: ut.i64):
+    """The array is a constant until a view of it changes."""
+    by_row, by_column, flat, turned, moved = (np.zeros((2, 3)) for _ in range(5))
+    row, column, line = by_row[1], by_column[:, 1], flat.reshape(6)
+    row[0] = n
+    row += 1
+    column[0] = n
+    line[4] = n
+    back = np.flip(turned)
+    back[0] = n
+    moved.T[2] = n
+    for each in moved:
+        each[0] += 1
+    return by_row, by_column, flat, turned, back, moved
+
+
+@ut.function
+def turned_around(x: ut.f64[2, 3], n: ut.i64):
+    back, upside_down = np.flip(x), np.flipud(x)
+    back[0, 0] = n
+    upside_down[0] += 1
+    np.fliplr(x)[:, 0] = -1
+    return x, back, upside_down
+
+
 PROGRAMS = [
+    program(views_of_new_arrays, (3,), tags="arrays"),
+    program(turned_around, (np.arange(6.0).reshape(2, 3), 7), tags="arrays"),
     program(squares_filled_in, (7,), (0,), tags="arrays loop"),
     program(names_and_views, (7,), tags="arrays"),
     program(in_both_branches, *((np.zeros(5), n) for n in (0, 1, 2)), tags="arrays branch"),

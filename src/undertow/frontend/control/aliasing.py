@@ -42,6 +42,11 @@ def _ids(values: Iterable[Any]) -> set[int]:
     return {id(root) for value in values for root in roots_of(value)}
 
 
+def array_from_outside(called: str, hint: str, span: Span | None = None) -> CaptureError:
+    """The error of a change to an array that the capture has not made."""
+    return CaptureError(f"`{called}` is an array from outside this function: a graph cannot change it", span, hint)
+
+
 def fit_in_place(before: Any, after: Any, called: str, written: str) -> Any:
     """The result of an update, as NumPy would store it in the array: of its dtype and shape."""
     types = leaf_type(before), leaf_type(after)
@@ -210,16 +215,12 @@ class Aliases:
         hint = f"make a new array: `{written}`"
         if isinstance(root, np.ndarray):
             if not self._owned.has(root):
-                raise CaptureError(
-                    f"`{called}` is an array from outside this function: a graph cannot change it", span, hint
-                )
+                raise array_from_outside(called, hint, span)
             return
         builder: Builder = root.builder
         if root.port.node in builder.params:
             if builder.kind == "main":
-                raise CaptureError(
-                    f"`{called}` is an array from outside this function: a graph cannot change it", span, hint
-                )
+                raise array_from_outside(called, hint, span)
             if builder.kind == "map":
                 raise CaptureError(
                     f"`{called}` is a part of the array that ut.map runs over, which would change with it", span, hint

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import CaptureError, InternalError, Span
+from undertow.frontend.control.aliasing import Aliases, array_from_outside
 from undertow.frontend.control.merge import by_condition, merge
 from undertow.frontend.control.restart import StartOver
 from undertow.frontend.values.traced import Context, Traced
@@ -20,7 +21,6 @@ from undertow.frontend.values.views import live_views, view_behind
 from undertow.ir.graph import Port
 
 if TYPE_CHECKING:
-    from undertow.frontend.control.aliasing import Aliases
     from undertow.frontend.trace.builder import Builder
 
 Held = tuple[Traced, "Builder", Port]  # an array, and the value that it stands for
@@ -54,7 +54,7 @@ class Changes:
             if not isinstance(new, Traced):
                 raise InternalError(f"{item!r} cannot stand for a constant")
             self._first.setdefault(id(item), (item, item.builder, item.port))
-            item.builder, item.port, item.type = new.builder, new.port, new.type
+            _hold(item, new.builder, new.port)
             stack.extend((view, view_behind(view).read(item)) for view in live_views(item) if self._is_visible(view))
 
     def _is_visible(self, view: Traced) -> bool:
@@ -73,9 +73,7 @@ class Changes:
         builder = self._ctx.open_builder
         hint = f"make a new array: `{written}`"
         if array.builder.kind == "main":
-            return CaptureError(
-                f"`{called}` is an array from outside this function: a graph cannot change it", None, hint
-            )
+            return array_from_outside(called, hint)
         inside = [builder]  # the graphs of this function, from here outwards
         while inside[-1].parent is not None:
             inside.append(inside[-1].parent)
@@ -96,7 +94,7 @@ class Changes:
         """Let all arrays hold what they held then."""
         for key, first in self._first.items():
             array, builder, port = values.get(key, first)
-            array.builder, array.port, array.type = builder, port, builder.type_of(port)
+            _hold(array, builder, port)
 
     def join(self, then: Values, other: Values, regions: tuple[int, int], span: Span | None) -> None:
         """Go on after a branch: what an array holds depends on the side that ran."""
@@ -106,12 +104,17 @@ class Changes:
             array, a, b = first[0], then.get(key, first)[1:], other.get(key, first)[1:]
             home = _side_of(builder, first[1], first[2], regions)
             if home is not None:  # made there: nobody else can have changed it
-                array.builder, array.port = (a, b)[home]
+                _hold(array, *(a, b)[home])
             elif a == b:
-                array.builder, array.port = a
+                _hold(array, *a)
             elif view_behind(array) is None and array.builder is builder:
                 differ = by_condition("an array", span)
                 self.put(array, merge(Traced(*a), Traced(*b), regions, self._ctx, "", span, differ))
+
+
+def _hold(array: Traced, builder: Builder, port: Port) -> None:
+    """Let an array stand for a value."""
+    array.builder, array.port, array.type = builder, port, builder.type_of(port)
 
 
 def _side_of(builder: Builder, made_by: Builder, port: Port, regions: tuple[int, int]) -> int | None:

@@ -247,9 +247,13 @@ class Ownership:
 
     def make_traced(self, array: Any) -> None:
         """A constant array that was made here is to change in place: start over, with that array in the graph."""
-        home = self._homes.get(id(array))
-        if home is not None and home.born is not None:
-            self._ctx.session.let_change(home.born)
+        born = None
+        while isinstance(array, np.ndarray):  # of a view, the array behind it
+            home = self._homes.get(id(array))
+            born = home.born if home is not None and home.born is not None else born
+            array = array.base
+        if born is not None:
+            self._ctx.session.let_change(born)
 
     def disown(self, value: Any) -> None:
         """Treat the containers of a value as from outside: something outside keeps them."""

@@ -446,6 +446,10 @@ def _sorted(values: Any, *, reverse: bool = False) -> Any:
         raise CaptureError(
             f"sorted() of {said(type_of(array))} cannot be captured", hint="use ut.sort(x), which gives an array"
         )
+    if type_of(array).dtype.kind == "float":
+        numbers = functions.all(functions.logical_not(functions.isnan(array)))
+        told = "sorted() of nan depends on how it is compared: np.sort(x) puts it last"
+        effect("raise", [numbers], template=told, error="ValueError")
     inner = functions.sort(array, descending=bool(reverse))
     return list(functions.astype(inner, type_of(array).dtype))
 

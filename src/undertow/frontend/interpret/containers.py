@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, UnknownName, kind_of
+from undertow.frontend.control.aliasing import array_from_outside
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret import handles
@@ -397,7 +398,7 @@ class Containers(Expressions):
             return
         if isinstance(container, np.ndarray):
             self.owned.make_traced(container)
-            raise _array_from_outside(called)
+            raise array_from_outside(called, f"work on a copy of it, {called} = {called}.copy(), and return that")
         if isinstance(container, Traced):
             self.assign_part(container, key, value, called)
             return
@@ -508,13 +509,6 @@ def _keep_every(node: Any, test: ast.expr) -> str:
         return "the keys of a dict are known at capture time: keep them all, and choose a value for each"
     kept = f"{ast.unparse(node.elt)} if {ast.unparse(test)} else 0"
     return f"the number of items is known at capture time: keep them all, as in `{kept}`, or add up in a `for` loop"
-
-
-def _array_from_outside(called: str) -> CaptureError:
-    return CaptureError(
-        f"`{called}` is an array from outside this function: a graph cannot change it",
-        hint=f"work on a copy of it, {called} = {called}.copy(), and return that",
-    )
 
 
 def _static(key: Any, what: str, span: Span) -> Any:

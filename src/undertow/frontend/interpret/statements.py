@@ -7,6 +7,8 @@ import importlib
 from collections import deque
 from typing import Any
 
+import numpy as np
+
 from undertow.errors import CaptureError, kind_of
 from undertow.frontend.control.aliasing import fit_in_place, is_array
 from undertow.frontend.control.restart import Halted
@@ -91,6 +93,8 @@ class Statements(Interpreter):
                 after = Traced(self.ctx.open_builder, port_in(after, self.ctx.open_builder.region, self.ctx))
             self.changes.update(before, after, called, written)
             return before
+        if isinstance(before.base, np.ndarray):
+            self.owned.make_traced(before)
         self.aliases.change(before, called, written, allowed=1)
         if not isinstance(after, Traced):
             return after

@@ -138,6 +138,7 @@ def getitem_or_view(x: Any, key: Any) -> Any:
 
 
 _MOVES_AXES = frozenset(("matrix_transpose", "moveaxis", "permute_dims", "rollaxis", "swapaxes", "transpose"))
+_REVERSES = frozenset(("flip", "fliplr", "flipud"))  # to do it again undoes it
 _RESHAPES = frozenset(("expand_dims", "ravel", "reshape", "squeeze"))
 
 
@@ -152,6 +153,8 @@ def shaped_view(value: Traced, array: Traced, name: str, read: Callable[[Any], A
         lengths = range(array.type.rank)  # different ones, by which axes are known
         back = tuple(int(axis) for axis in np.argsort(read(np.empty([n + 1 for n in lengths])).shape))
         return make_view(value, View(array, read, lambda _, part: functions.permute_dims(part, back)))
+    if name in _REVERSES:
+        return make_view(value, View(array, read, lambda _, part: read(part)))
     if value is not array and value.type.rank:
         value.base = roots_of(array)
     return value

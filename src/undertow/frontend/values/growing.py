@@ -18,6 +18,7 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
+from undertow.frontend.values.indexing import bound_from_front
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.operands import as_operand, is_weak
 from undertow.frontend.values.option import joined_token
@@ -383,8 +384,7 @@ class GrowingList:
     def bound(self, at: Any) -> Any:
         if isinstance(at, int) and at == 0:
             return np.int64(0)
-        from_front = functions.where(functions.less(at, 0), functions.add(at, self.length), at)
-        return functions.minimum(functions.maximum(from_front, 0), self.length)
+        return bound_from_front(at, self.length, 0, self.length)
 
     def with_columns(self, columns: list[Any], length: Any) -> GrowingList:
         """Another list of such items."""

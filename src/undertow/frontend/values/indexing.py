@@ -173,6 +173,12 @@ def _has_traced_step(item: Item) -> bool:
     return item.kind == "slice" and isinstance(item.value.step, Traced)
 
 
+def bound_from_front(at: Any, length: Any, least: Any, most: Any) -> Any:
+    """A bound of a slice, counted from the front, as Python clips it."""
+    from_front = FUNCTIONS["where"](FUNCTIONS["less"](at, 0), FUNCTIONS["add"](at, length), at)
+    return FUNCTIONS["minimum"](FUNCTIONS["maximum"](from_front, least), most)
+
+
 def _places(part: slice, length: Any) -> Item:
     """The elements of a slice whose step is known only at run time."""
     less, add, where = FUNCTIONS["less"], FUNCTIONS["add"], FUNCTIONS["where"]
@@ -181,9 +187,7 @@ def _places(part: slice, length: Any) -> Item:
     def bound(at: Any, up: Any, down: Any) -> Any:
         if at is None:
             return where(is_up, up, down)
-        from_front = where(less(at, 0), add(at, length), at)
-        least, most = where(is_up, 0, -1), where(is_up, length, add(length, -1))
-        return FUNCTIONS["minimum"](FUNCTIONS["maximum"](from_front, least), most)
+        return bound_from_front(at, length, where(is_up, 0, -1), where(is_up, length, add(length, -1)))
 
     first, last = bound(part.start, 0, add(length, -1)), bound(part.stop, length, -1)
     return Item("take", arange(first, last, part.step))

@@ -222,8 +222,8 @@ class Traced:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise self._unknown(
-            "a traced array cannot be changed in place",
-            "create a new one: x = ut.scatter_add(x, i, v) adds v at i, ut.where(mask, v, x) replaces",
+            "code that is not captured changes a traced array",
+            "write the assignment in the captured function: x[i] = v",
         )
 
     def __delitem__(self, key: Any) -> None:
