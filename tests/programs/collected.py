@@ -240,6 +240,31 @@ def tree_sums(n: ut.i64) -> ut.i64:
 
 
 @ut.function
+def squares_of_positive(x: ut.f64[None]) -> ut.f64:
+    return sum([v * v for v in x if v > 0])
+
+
+@ut.function
+def powers(x: ut.f64, n: ut.i64) -> list[float]:
+    if n == 0:
+        return [x]
+    return powers(x * 2, n - 1) + [x * x] + powers(x * 3, n - 1)  # noqa: RUF005
+
+
+@ut.function
+def sum_of_powers(x: ut.f64, n: ut.i64) -> ut.f64:
+    return sum(powers(x, n))
+
+
+@ut.function
+def weighted_table(x: ut.f64) -> ut.f64:
+    table = [[x * i * j for j in range(3)] for i in range(3)]
+    table[1][1] = x * x
+    ordered = sorted([row[-1] for row in table], reverse=True)
+    return sum(sum(row) for row in table) + ordered[0] * 3.0
+
+
+@ut.function
 def not_there(n: ut.i64):
     items = [i for i in range(n)]  # noqa: C416
     items.remove(n)
@@ -273,6 +298,9 @@ PROGRAMS = [
     program(moves, (3, 1, 2, 3), tags="containers recursive"),
     program(two_that_make, ([2, 7, 11], 9), ([1, 2], 9), tags="containers loop"),
     program(tree_sums, (6,), tags="containers recursive loop"),
+    program(squares_of_positive, (np.array([1.0, -2.0, 3.0]),), tags="containers arrays loop"),
+    program(sum_of_powers, (1.5, 3), tags="containers recursive"),
+    program(weighted_table, (2.0,), tags="containers loop"),
     program(not_there, (3,), tags="containers fault"),
     program(popped_too_often, (1,), tags="containers fault"),
 ]

@@ -19,6 +19,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
+from undertow.frontend.values.growing import is_list
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.operands import convert, flags_of, is_number
 from undertow.frontend.values.option import OPTION
@@ -255,6 +256,11 @@ def graph_map(ctx: Context, arrays: Sequence[Any], body: Callable[[list[Any]], A
             raise CaptureError(
                 "a map cannot collect values that may be None",
                 hint="return a number that stands for None, or a pair: (0, False) for none, (x, True) for x",
+            )
+        if any(map(is_list, result)):
+            raise CaptureError(
+                "a map cannot collect lists whose length is known only at run time",
+                hint="write a comprehension, whose calls run together, too: [f(k) for k in range(n)]",
             )
         return [port_in(leaf, 0, ctx) for leaf in results]
 

@@ -251,7 +251,8 @@ class GrowingList:
         item, kind = what
         if isinstance(length, Traced) or any(isinstance(column, Traced) for column in columns):
             return GrowingList(item, columns, length, kind=kind)
-        return kind(tree.unflatten(item[0], [column[k] for column in columns]) for k in range(int(length)))
+        count = len(columns[0]) if length is None else int(length)  # a length has no gradient
+        return kind(tree.unflatten(item[0], [column[k] for column in columns]) for k in range(count))
 
     # -- made --------------------------------------------------------------------------------------------------
 
