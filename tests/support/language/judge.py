@@ -108,7 +108,9 @@ def judge(case: Case, oracle: Any, function: Any, engine: str = "waves") -> Verd
         with ut.options(engine=engine, timeout=20.0):
             got = outcome_of(captured, case.arguments(number))
         if got.error is None or not isinstance(got.error, ut.UndertowError):
-            problem = "" if case.row in PROMOTING and _promoted(got, expected) else difference(got, expected)
+            is_open = case.row.startswith("np.fft.") and _spreads(got) and _spreads(expected)
+            is_open |= case.row in PROMOTING and _promoted(got, expected)
+            problem = "" if is_open else difference(got, expected)
             if problem:
                 return Verdict("wrong", f"{problem}: got {got}, not {expected} (values {number})")
             continue
@@ -194,6 +196,12 @@ def _promoted(got: Outcome, expected: Outcome) -> bool:
     if isinstance(got.value, list) and isinstance(expected.value, list) and len(got.value) == len(expected.value):
         pairs = list(zip(got.value, expected.value, strict=True))
     return all(type(e) in (int, float) and isinstance(g, float) and (g == e or e != e) for g, e in pairs)
+
+
+def _spreads(outcome: Outcome) -> bool:
+    """Is there inf or nan in an array? What becomes of one in a transform is the algorithm's."""
+    value = outcome.value
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and not np.isfinite(value).all()
 
 
 def _finite(value: Any) -> bool:

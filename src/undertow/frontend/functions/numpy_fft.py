@@ -23,7 +23,7 @@ from undertow.frontend.values.operands import (
     promote_complex,
     type_of,
 )
-from undertow.frontend.values.traced import emit
+from undertow.frontend.values.traced import effect, emit
 
 _NORMS = (None, "backward", "ortho", "forward")
 
@@ -57,7 +57,7 @@ def to_real(a: Any, n: Any, axis: Any, norm: Any) -> Any:
     half = _fitted(value, _half(length), at)
     mirrored = arrays.flip(arrays.slice_between(half, 1, length - (_half(length) - 1), axis=at), axis=at)
     whole = _along(arrays.concat([half, parts.conj(mirrored)], axis=at), at, True)
-    return parts.real(_scaled("np.fft.irfft", whole, at, True, norm))
+    return _scaled("np.fft.irfft", parts.real(whole), at, True, norm)
 
 
 def _half(length: Any) -> Any:
@@ -136,13 +136,27 @@ def several(name: str, first: Callable[..., Any], others: Callable[..., Any], is
 
 def frequencies(n: Any, d: Any) -> Any:
     """np.fft.fftfreq: 0, 1, ... and then the negative ones, over n * d."""
+    whole = _whole(n, d)
+    _require(plain.greater_equal(n, 0), "negative dimensions are not allowed", "ValueError")
     k = creation.arange(n)
     is_low = plain.less(k, plain.floor_divide(plain.add(n, 1), 2))
-    return plain.divide(plain.where(is_low, k, plain.subtract(k, n)), plain.multiply(n, elementwise.astype(d, float)))
+    return plain.divide(plain.where(is_low, k, plain.subtract(k, n)), whole)
+
+
+def _whole(n: Any, d: Any) -> Any:
+    """The product n * d, by which all is divided."""
+    whole = plain.multiply(n, elementwise.astype(d, float))
+    _require(plain.not_equal(whole, 0), "float division by zero", "ZeroDivisionError")
+    return whole
+
+
+def _require(condition: Any, message: str, error: str) -> None:
+    effect("raise", [as_operand(condition)], template=message, error=error)
 
 
 def frequencies_of_real(n: Any, d: Any) -> Any:
-    return plain.divide(creation.arange(_half(n)), plain.multiply(n, elementwise.astype(d, float)))
+    whole = _whole(n, d)
+    return plain.divide(creation.arange(_half(n)), whole)
 
 
 def shifted(way: int) -> Callable[[Any, Any], Any]:
