@@ -101,7 +101,7 @@ def _joined(a: Type, a_weak: bool, b: Type, b_weak: bool) -> Type | None:
         return None
     if a.dtype == b.dtype:
         return a
-    kinds = ("bool", "int", "float")
+    kinds = ("bool", "int", "float", "complex")
     if b_weak and kinds.index(b.dtype.kind) <= kinds.index(a.dtype.kind):
         return a
     if a_weak and kinds.index(a.dtype.kind) <= kinds.index(b.dtype.kind):

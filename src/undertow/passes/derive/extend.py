@@ -67,11 +67,14 @@ def extend(library: Library, collect: bool = True) -> tuple[Library, Report]:
     count: Counter[str] = Counter()
     targets = {name: _differentiated(graph, "gradient", "tangent") for name, graph in library.functions.items()}
     inner = _below(library, [name for differentiated in targets.values() for name in differentiated])
+    # Rules run after a function that is differentiated: what they differentiate is, where that is differentiated again.
+    twice = _below(library, [other for name in inner for other in targets[name]])
     while any(targets.values()):
         check()
         name = _next(library, targets)
         if _differentiated(library.functions[name], "gradient"):
-            library = _extend_graph(library, name, collect and name not in inner, count)
+            is_last = name not in (twice if _is_in_rule(library.functions[name]) else inner)
+            library = _extend_graph(library, name, collect and is_last, count)
         if _differentiated(library.functions[name], "tangent"):
             library = _call_copies(library, name, count)
         targets[name] = []
@@ -101,6 +104,12 @@ def _drop_rules(library: Library, count: Counter[str]) -> Library:
 def _differentiated(graph: FunctionGraph, *ops: str) -> list[str]:
     """The graphs that the `gradient` or `tangent` nodes of a graph differentiate."""
     return [target_of(graph, node) for op in ops for node in graph.nodes if node.op == op]
+
+
+def _is_in_rule(graph: FunctionGraph) -> bool:
+    """Are all its gradients taken by a rule for reverse mode?"""
+    rule = rule_nodes(graph, "cotangent")
+    return all(number in rule for number, node in enumerate(graph.nodes) if node.op == "gradient")
 
 
 def _below(library: Library, names: list[str]) -> dict[str, None]:

@@ -121,7 +121,7 @@ class _Reaping:
 
     def weighed(self, root: str, table: Type) -> str:
         """The copy of a graph that also gives the inner product of what is sown with an array, if that is of floats."""
-        is_float = table.dtype.kind == "float"
+        is_float = table.dtype.is_inexact
         found = self.below(root, Weighing(table) if is_float else Dropping(), table if is_float else None)
         return root if found is None else found.names[root]
 

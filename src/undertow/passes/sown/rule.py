@@ -117,8 +117,8 @@ class _Outlined:
         types = tuple(map(self.callee.type_of, self.callee.results))
         if copied != self.callee.name and results[-1] in cotangents:
             inputs.append(cotangents[results[-1]])
-            types = (*types, Type(table.dtype))
-            given[count] = Const(np.ones((), table.dtype.numpy))
+            types = (*types, Type(table.dtype.real))
+            given[count] = Const(np.ones((), table.dtype.real.numpy))
         wanted = [k for k, port in enumerate(params) if port in floats]
         slopes: list[Port]
         if given:
@@ -140,4 +140,4 @@ class _Outlined:
 
 
 def _is_float(type_: Type) -> bool:
-    return type_.dtype.kind == "float"
+    return type_.dtype.is_inexact

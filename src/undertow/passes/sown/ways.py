@@ -137,23 +137,25 @@ def _plus(a: Term, b: Term) -> Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighing:
-    """The inner product of all that is sown with the table, which is a cotangent of it."""
+    """The inner product (its real part) of all that is sown with the table, which is a cotangent of it."""
 
     table: Type
 
     @property
     def types(self) -> tuple[Type, ...]:
-        return (Type(self.table.dtype),)
+        return (Type(self.table.dtype.real),)
 
     def sow(self, writer: DerivativeWriter, table: Port, place: Port, value: Term) -> Parts:
         weights = writer.term(table)
         row = apply("index", weights, writer.term(place), axes=(0,))
         product = row * _as_row(weights, value)
+        if product.type.dtype.kind == "complex":
+            product = apply("real", product)
         return (writer.port((total(product, range(product.type.rank)) if product.type.rank else product).operand),)
 
     def join(self, writer: DerivativeWriter, table: Port, parts: Sequence[Parts]) -> Parts:
         if not parts:
-            return (writer.port(Const(np.zeros((), self.table.dtype.numpy))),)
+            return (writer.port(Const(np.zeros((), self.table.dtype.real.numpy))),)
         return (writer.port(reduce(_plus, (writer.term(part) for (part,) in parts)).operand),)
 
     def of_lanes(self, writer: DerivativeWriter, table: Port, parts: Parts) -> Parts:
