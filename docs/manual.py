@@ -54,7 +54,6 @@ _TITLES = {
     "undertow.frontend.functions.elementwise": "Arithmetic",
     "undertow.frontend.functions.parts": "Complex numbers",
     "undertow.ops.logic": "Logic",
-    "undertow.frontend.functions.parts": "Parts of complex numbers",
     "undertow.frontend.functions.reduction": "Reductions",
     "undertow.ops.nn": "Neural networks",
     "undertow.frontend.functions.linalg": "Products",
@@ -179,11 +178,6 @@ def options_stub() -> str:
     typed = {f.name: f.type for f in (*fields(Settings), *fields(Options))} | _OPTION_TYPES
     known = inspect.signature(undertow.options).parameters
     return "\n".join([*lines, *(f"    {name}: {typed[name]}" for name in known), ""])
-
-
-def _natural(line: str) -> list[Any]:
-    """c64 before c128, as ruff sorts imports."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", line)]
 
 
 def public_stub() -> str:
