@@ -7,6 +7,7 @@ second pass, field by field.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,12 +21,14 @@ from undertow.frontend.objects.layout import KIND, NONE, OFFSETS, Layout, layout
 from undertow.types import i32
 
 _NUMBERS: dict[str, int] = {}  # of strings: any string has one number in this process
+_UNUSED = itertools.count()  # of threads that meet a string at once, each takes a number, and the first one's stays
 _STEPS = 6  # of a path in a message, at its start and its end
 
 
 def number_of_word(word: str) -> int:
     """The number that stands for a string where any string may be."""
-    return _NUMBERS.setdefault(word, len(_NUMBERS))
+    known = _NUMBERS.get(word)
+    return _NUMBERS.setdefault(word, next(_UNUSED)) if known is None else known
 
 
 @dataclass(frozen=True, slots=True, eq=False)

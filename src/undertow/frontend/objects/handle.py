@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from undertow.errors import CaptureError, Fault, InternalError, TypeMismatch, brief
+from undertow.errors import CaptureError, Fault, InternalError, TypeMismatch, brief, with_article
 from undertow.frontend.functions import public as functions
 from undertow.frontend.objects.convert import number_of_word
 from undertow.frontend.objects.kinds import ITEMS, Field, Handles, Kind, Kinds, Unread, Values, Words, said_of
@@ -77,7 +77,7 @@ class Handle:
     @property
     def said(self) -> str:
         """What it may be, for messages."""
-        return said_of(self.kinds)
+        return with_article(said_of(self.kinds - {None} or self.kinds))
 
     def __undertow_repr__(self) -> str:
         """For our own messages."""
@@ -367,7 +367,9 @@ def as_handle(value: Any, kinds: Kinds, called: str, widens: bool) -> Handle:
             f"{called} is {said_of(value.kinds)}, but annotated as {said_of(kinds)}",
             hint="pass another one, or change the annotation",
         )
+    is_new = any(kind is not None and type(value) is kind.python for kind in kinds)
+    what = f"a {type(value).__name__} from elsewhere, or a new one" if is_new else brief(value)
     raise TypeMismatch(
-        f"{called} is {brief(value)}, but annotated as {said_of(kinds)}",
+        f"{called} is {what}, but annotated as {said_of(kinds)}",
         hint="a graph has the objects that came as arguments so annotated, and what they hold: it makes no others",
     )

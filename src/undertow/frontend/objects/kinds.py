@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import sys
+import threading
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -86,13 +87,15 @@ Kinds = frozenset[Kind | None]
 
 
 _KNOWN: dict[Any, Kind] = {}  # class, or form and what it is made of -> kind
+_LOCK = threading.RLock()  # held while kinds are read: another thread must not see one without its fields
 
 
 def kinds_of(note: Any, names: Names) -> Kinds | None:
     """The kinds of an annotation that names itself, or that contains one which does; None of any other."""
     if not _may_recur(note):
         return None
-    found = _field(note, names)
+    with _LOCK:
+        found = _field(note, names)
     if not isinstance(found, Handles) or not any(_recurs(kind) for kind in reachable(found.kinds)):
         return None
     sole = next(iter(found.kinds)) if len(found.kinds) == 1 else None
