@@ -207,6 +207,36 @@ def branch_stack(root: Branch) -> int:
 
 
 @ut.function
+def branch_comprehension(node: Branch) -> int:
+    values = [branch_comprehension(child) for child in node.children if child.value != 2]
+    best = 0
+    for value in values:
+        best = max(best, value)
+    return best + node.value
+
+
+@ut.function
+def branch_levels(root: Branch) -> int:
+    total = 0
+    level = [root]
+    while level:
+        total = total * 10 + len(level)
+        level = [child for node in level for child in node.children]
+    return total
+
+
+@dataclass
+class Scaled:
+    root: Node | None
+    scale: float
+
+
+@ut.function
+def scaled_total(scaled: Scaled, more: tuple[Node, float]) -> float:
+    return node_total(scaled.root) * scaled.scale + more[0].value * more[1]
+
+
+@ut.function
 def branch_has(node: Branch, value: int) -> bool:
     return node.value == value or any(branch_has(child, value) for child in node.children)
 
@@ -597,6 +627,9 @@ PROGRAMS = (
     program(branches_total, ([BUSH, *LEAVES],), ([],), tags="recursive containers"),
     program(branch_stack, (BUSH,), tags="loop containers"),
     program(branch_has, (BUSH, 9), (BUSH, 8), tags="recursive containers"),
+    program(branch_comprehension, (BUSH,), tags="recursive containers map"),
+    program(branch_levels, (BUSH,), tags="loop containers"),
+    program(scaled_total, (Scaled(MORE, 2.0), (ONE, 3.0)), tags="containers"),
     program(branch_pairs, (BUSH, BUSH.children[0]), tags="recursive containers"),
     program(branch_third, (BUSH,), tags="containers"),
     program(branch_third, (LEAVES[0],), tags="containers fault", name="branch_without_third"),

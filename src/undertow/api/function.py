@@ -404,6 +404,10 @@ def _handles_of(
             found[number] = Shared(given.take(note.structure, arg.value, called, path))
         elif len(note.structure) == 2 and isinstance(arg, (list, tuple)):
             found[number] = given.take_each(note.structure, arg, called, path)
+        elif isinstance(arg, list):
+            found[number] = [
+                given.take(note.structure, item, f"item {k} of {called}", f"{path}[{k}]") for k, item in enumerate(arg)
+            ]
         else:
             raise TypeMismatch(
                 f"{called} is {brief(arg)}, not a list of objects",
