@@ -100,7 +100,7 @@ def test_every_option_is_documented() -> None:
     text = inspect.getdoc(ut.options) or ""
     documented = re.findall(r"^(\w+)  +\S", text, re.MULTILINE)
     assert sorted(documented) == sorted(inspect.signature(ut.options).parameters)
-    assert set(documented) == {"engine", "simplify", "overflow", *(f.name for f in fields(Options))}
+    assert set(documented) == {"engine", "simplify", "overflow", "reorder", *(f.name for f in fields(Options))}
 
 
 def test_is_typed() -> None:

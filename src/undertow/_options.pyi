@@ -9,6 +9,7 @@ class RunOptions(TypedDict, total=False):
     engine: str
     simplify: bool
     overflow: str
+    reorder: bool
     scheduler: str | None
     schedule_seed: int | None
     seed: int | None

@@ -185,7 +185,7 @@ class Function:
         program, engine = self._find_program(args, kwargs), ENGINES["waves"]
         assert isinstance(engine, Waves)
         is_simple = settings().simplify if simplify is None else simplify
-        graph = program.static(program.library(engine, is_simple, settings().is_checked))
+        graph = program.static(program.library(engine, is_simple, settings().is_checked, settings().reorder))
         return PlanView(graph, engine.plan_data(graph), functools.partial(self._run_edited, program))
 
     def _run_edited(self, program: Program, plan: Plan, args: Sequence[Any], options: dict[str, Any]) -> Any:

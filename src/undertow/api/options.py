@@ -37,7 +37,7 @@ PYTHON = "python"  # no engine: the undecorated function runs, see `api/plain.py
 _ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
-_OF_GRAPHS = {"engine", "simplify", "overflow"}
+_OF_GRAPHS = {"engine", "simplify", "overflow", "reorder"}
 OPTIONS = _LIMITS | _OF_GRAPHS
 
 
@@ -49,13 +49,17 @@ class Settings:
     limits: Options = field(default_factory=Options)
     simplify: bool = True
     overflow: str = "wrap"  # what integers do: "wrap", or "error"
+    reorder: bool = False  # may a loop's numbers be added up in another order?
     stream: Stream | None = None  # of `with ut.options(seed=...)`: each run draws the next seed from it
     # For calls that the core runs at once; None if they may not.
     quick: RunOptions | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         is_quick = (
-            self.simplify and not self.is_checked and self.engine != PYTHON and self.find_engine().name == "waves"
+            self.simplify
+            and not (self.is_checked or self.reorder)
+            and self.engine != PYTHON
+            and self.find_engine().name == "waves"
         )
         object.__setattr__(self, "quick", run_options(self.limits) if is_quick else None)
 
@@ -96,8 +100,13 @@ class Settings:
         overflow = changes.pop("overflow", self.overflow)
         if overflow not in ("wrap", "error"):
             raise UndertowError(f"unknown overflow {brief(overflow)}", hint='write overflow="wrap" or overflow="error"')
+        reorder = changes.pop("reorder", self.reorder)
+        if not isinstance(reorder, bool):
+            raise UndertowError(
+                f"reorder must be True or False, not {brief(reorder)}", hint="leave it out, or write reorder=True"
+            )
         stream = None if "seed" in changes else self.stream
-        chosen = Settings(engine, replace(self.limits, **changes), is_simple, overflow, stream)
+        chosen = Settings(engine, replace(self.limits, **changes), is_simple, overflow, reorder, stream)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
@@ -167,6 +176,8 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
                     if there is a scheduler; "python" runs the undecorated function, for a debugger
     simplify        run the simplified graph; False runs it as it was captured
     overflow        what an integer does that does not fit its dtype: "wrap" around, or be an "error", which costs time
+    reorder         True lets a loop over recursive calls add up and multiply their results at once, in another order
+                    than the program's: floats are rounded otherwise
     seed            of random numbers, an integer: each run in the block draws other ones, the same in each block with
                     that seed; f.run(x, seed=0) draws the same each time. None: new ones in each run
     max_depth       how deep calls may nest; None for no limit

@@ -79,7 +79,7 @@ class Program:
     name: str
     libraries: dict[tuple[bool, ...], Library] = field(default_factory=dict)  # by the arguments of `make_library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
-    plans: dict[tuple[str, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    plans: dict[tuple[str, bool, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
     opened: Axes | None = None  # axes of the arguments whose lengths were known, and are open now
     direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
     is_kept: bool = True  # for other calls
@@ -105,9 +105,9 @@ class Program:
         hidden = guards.read(objects)
         return None if hidden is None else leaves + hidden
 
-    def library(self, engine: Engine, simplify: bool, checked: bool = False) -> Library:
+    def library(self, engine: Engine, simplify: bool, checked: bool = False, reorder: bool = False) -> Library:
         """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
-        key = engine.takes_hoisted and simplify, simplify, checked, engine.forms_waves
+        key = engine.takes_hoisted and simplify, simplify, checked, engine.forms_waves, reorder
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
@@ -119,13 +119,13 @@ class Program:
             self.graphs.setdefault(id(library), apart(self._within_bounds, flatten, library, self.name))
         return self.graphs[id(library)]
 
-    def plan(self, engine: Engine, simplify: bool = True, checked: bool = False) -> Plan:
-        key = engine.name, simplify, checked
+    def plan(self, engine: Engine, simplify: bool = True, checked: bool = False, reorder: bool = False) -> Plan:
+        key = engine.name, simplify, checked, reorder
         if key not in self.plans:
             with collection_paused():
-                graph = self.static(self.library(engine, simplify, checked))
+                graph = self.static(self.library(engine, simplify, checked, reorder))
                 plan = self.plans.setdefault(key, apart(self._within_bounds, engine.plan, graph))
-                if engine is ENGINES[DEFAULT_ENGINE] and simplify and not checked:
+                if engine is ENGINES[DEFAULT_ENGINE] and simplify and not (checked or reorder):
                     self.direct = direct(self.captured, plan)
         return self.plans[key]
 
@@ -189,10 +189,10 @@ class Program:
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
         engine = chosen.find_engine()
-        plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked))
+        plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked, chosen.reorder))
         if plan is None:
             begin(chosen)
-            plan = self.plan(engine, chosen.simplify, chosen.is_checked)
+            plan = self.plan(engine, chosen.simplify, chosen.is_checked, chosen.reorder)
         return plan
 
     def view(self, simplify: bool | None = None) -> GraphView:
@@ -204,7 +204,7 @@ class Program:
         begin(chosen)
         with collection_paused():
             is_simple = chosen.simplify if simplify is None else simplify
-            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked)
+            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked, chosen.reorder)
             return GraphView(self.static(library), library)
 
 

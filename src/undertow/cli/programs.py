@@ -118,7 +118,7 @@ def graph(
             chosen = settings()
             engine = chosen.find_engine()
             is_hoisted = engine.takes_hoisted and chosen.simplify
-            wanted = is_hoisted, chosen.simplify, chosen.is_checked, engine.forms_waves
+            wanted = is_hoisted, chosen.simplify, chosen.is_checked, engine.forms_waves, chosen.reorder
             steps = library_steps(function.library(*arguments), *wanted)
             text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:

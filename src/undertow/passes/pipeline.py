@@ -67,7 +67,7 @@ def _drop_unfetched(library: Library) -> tuple[Library, Counter[str]]:
 
 Pass = Callable[[Library], tuple[Library, Report | Counter[str]]]
 # Name, pass, condition. A pass applies if all words of its condition hold: what the library is made for ("simple",
-# "entries", "checked", "waves"), and the names of passes that have changed something.
+# "entries", "checked", "waves", "ordered"), and the names of passes that have changed something.
 Table = tuple[tuple[str, Pass, frozenset[str]], ...]
 ALWAYS: frozenset[str] = frozenset()
 
@@ -85,7 +85,8 @@ PASSES: Table = (
     ("restore", restore_arrays, frozenset({"simple", "waves"})),
     ("simplify", simplify, frozenset({"simple", "restore"})),
     # Before `extend`, so that the second visits to these calls share waves, too.
-    ("split", split_loops, frozenset({"simple", "waves"})),
+    ("split", split_loops, frozenset({"simple", "waves", "ordered"})),
+    ("split", partial(split_loops, reorders=True), frozenset({"simple", "waves", "reordered"})),
     ("simplify", simplify, frozenset({"simple", "split"})),
     ("reap", reap, frozenset({"entries"})),
     ("reap", partial(reap, collect=False), frozenset({"no entries"})),
@@ -121,9 +122,10 @@ def make_library(
     is_simple: bool = True,
     is_checked: bool = False,
     forms_waves: bool = False,
+    reorders: bool = False,
 ) -> Library:
     """A captured library made ready for engines: as suits the engine, simplified and checked if wanted."""
-    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked, forms_waves)
+    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked, forms_waves, reorders)
     return step.after
 
 
@@ -133,11 +135,13 @@ def library_steps(
     is_simple: bool = True,
     is_checked: bool = False,
     forms_waves: bool = False,
+    reorders: bool = False,
 ) -> Iterator[Step]:
     """The passes of `make_library`, one by one."""
     words = {"entries" if takes_hoisted else "no entries"}
     words |= {"simple"} if is_simple else set()
     words |= {"checked"} if is_checked else set()
+    words |= {"reordered" if reorders else "ordered"}
     return _steps(library, PASSES, frozenset(words | {"waves"} if forms_waves else words))
 
 

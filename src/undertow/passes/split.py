@@ -54,7 +54,7 @@ map f.map(index: i64, x: f64[2]) -> (c) carried=1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,7 +64,7 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operan
 from undertow.ir.implied import param_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS, LINKED
-from undertow.ir.walk import bodies_last, entered_by, grouped, ports_of, reachable
+from undertow.ir.walk import bodies_last, entered_by, grouped, origin, ports_of, reachable
 from undertow.ops.effects import acts, is_stateful
 from undertow.passes.dead import remove_dead
 from undertow.passes.width import wide_graphs
@@ -74,13 +74,17 @@ _LARGEST = 1024  # elements of a result that is kept for each iteration
 _MOST_CONSTANT = 256  # iterations whose numbers are written as a constant
 _BOUNDS = {"less": (1, 0), "less_equal": (1, 1), "greater": (-1, 0), "greater_equal": (-1, 1)}  # direction, inclusive
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+_REDUCED = {"add": "sum", "multiply": "prod"}
 _FAULTING = ("assert", "raise")
 _ZERO = Const(np.int64(0))
 _UNMOVED = frozenset({*LINKED, "tangent", "resume", "gradient"})
 
 
-def split_loops(library: Library) -> tuple[Library, Counter[str]]:
-    """The library with its loops split where that lets calls share waves, and how many were."""
+def split_loops(library: Library, reorders: bool = False) -> tuple[Library, Counter[str]]:
+    """The library with its loops split where that lets calls share waves, and how many were.
+
+    With `reorders`, what a loop only adds up or multiplies is reduced at once, in another order.
+    """
     count: Counter[str] = Counter()
     if not any(node.op == "loop" for graph in library.functions.values() for node in graph.nodes):
         return library, count
@@ -97,7 +101,9 @@ def split_loops(library: Library) -> tuple[Library, Counter[str]]:
                 wide.add(lanes)
                 functions[lanes] = _write_map(loop, parts, lanes)
                 functions[body] = _write_loop(loop, parts)
-                functions[name] = _enter(functions[name], loop, parts, lanes)
+                functions[name] = _enter(
+                    functions[name], loop, parts, lanes, _reductions(loop, parts) if reorders else {}
+                )
                 count["split loop"] += 1
     if not count:
         return library, count
@@ -434,8 +440,23 @@ def _write_loop(loop: _Loop, parts: _Parts) -> FunctionGraph:
     return draft.freeze(body, [Phase(tuple(numbers), tuple(results))], carried)
 
 
-def _enter(graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str) -> FunctionGraph:
-    """A graph that enters the map before the loop."""
+def _reductions(loop: _Loop, parts: _Parts) -> dict[int, Port]:
+    """The variables to which each iteration adds what the map gives, or which it multiplies by that; by index."""
+    body, found = loop.body, dict[int, Port]()
+    for index, port in enumerate(body.results[1:]):
+        node, variable = body.nodes[port.node], Port(body.params[index])
+        if node.op in _REDUCED and node.region == loop.then and body.type_of(port).rank == 0:
+            given = [x for x in ports_of(node.inputs) if x in parts.handed and body.nodes[x.node].region == loop.then]
+            others = [x for x in node.inputs if x not in given]
+            if len(given) == 1 and [origin(body, x) for x in others] == [variable]:
+                found[index] = given[0]
+    return found
+
+
+def _enter(
+    graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str, reductions: Mapping[int, Port]
+) -> FunctionGraph:
+    """A graph that enters the map before the loop, and has some results of the loop from the map."""
     copy = Copy(graph)
     draft, params = copy.draft, loop.params
     for number, node in enumerate(graph.nodes):
@@ -473,7 +494,18 @@ def _enter(graph: FunctionGraph, loop: _Loop, parts: _Parts, lanes: str) -> Func
         left = replace(node, inputs=inputs, types=tuple(types), region=region, controls=controls)
         made = draft.add(draft.triggered(left, phase))
         copy.ports.update({Port(number, k): Port(made, k) for k in range(len(node.types))})
+        for index, port in reductions.items():
+            copy.ports[Port(number, index)] = _reduced(draft, loop, region, index, given[index], ports[port])
     return copy.freeze()
+
+
+def _reduced(draft: Draft, loop: _Loop, region: int, index: int, first: Operand, values: Port) -> Port:
+    """What a variable is after the loop."""
+    node = loop.body.nodes[loop.body.results[1 + index].node]
+    name = in_scope(node.short_name, draft.regions, region)
+    attrs = Attrs(axes=(0,), keepdims=False)
+    total = Port(draft.add(Node(_REDUCED[node.op], (values,), node.types, name, region, attrs, span=node.span)))
+    return Port(draft.add(Node(node.op, (first, total), node.types, name, region, span=node.span)))
 
 
 def _counts(draft: Draft, node: Node, phase: int, region: int, loop: _Loop, first: Operand, bound: Operand) -> Operand:

@@ -363,8 +363,8 @@ class TestWithoutPython:
         with ut.options(engine="reference"):
             assert down(5) == 0
         assert down.__undertow_programs__.items()[0][1].plans.keys() == {
-            ("waves", True, False),
-            ("reference", True, False),
+            ("waves", True, False, False),
+            ("reference", True, False, False),
         }
 
     def test_keys_that_are_equal_and_not_the_same(self):

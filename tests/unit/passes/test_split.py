@@ -60,6 +60,41 @@ def test_a_wave_for_each_level(program: Program) -> None:
         assert stats.waves == (stats.max_depth if is_split else stats.activations)
 
 
+def test_reorder() -> None:
+    """With `reorder=True` a sum of floats is one operator, and no loop is left; without it, the bits are Python's."""
+
+    @ut.function
+    def average(w: ut.f64[2], n: ut.i64) -> ut.f64:
+        if n <= 0:
+            return w[0]
+        total, product = w[1], 1.0
+        for k in range(n):
+            x = average(w * 0.7 + 0.1, k - 1)
+            total += x * x
+            product *= x
+        return (total + product) / (n + 1)
+
+    value, stats = average.run(W, 9, stats=True)
+    assert value == average.run(W, 9, engine="python")
+    assert " = exit " in str(average.graph(W, 9))
+    reordered, same = average.run(W, 9, reorder=True, stats=True)
+    np.testing.assert_allclose(reordered, value, rtol=1e-13)
+    assert (same.waves, same.activations) == (stats.waves, stats.activations)
+    with ut.options(reorder=True):
+        assert " = exit " not in str(average.graph(W, 9))
+        assert average(W, 0) == W[0]
+        assert average(W, 9) == reordered
+        gradient = ut.grad(average)(W, 6)
+    np.testing.assert_allclose(gradient, ut.grad(average)(W, 6), rtol=1e-12)
+    for engine in ("reference", "demand", "expand"):
+        np.testing.assert_allclose(average.run(W, 5, reorder=True, engine=engine), average(W, 5), rtol=1e-13)
+
+
+def test_reorder_is_true_or_false() -> None:
+    with pytest.raises(ut.UndertowError, match="reorder must be True or False, not 1"):
+        grow.run(W, 3, reorder=1)
+
+
 def test_calls_in_tests_are_made_once() -> None:
     @ut.function
     def fits(w: ut.i64[3], k: ut.i64) -> ut.bool:
