@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 from dataclasses import dataclass
 
+import numpy as np
 from tests.programs.program import program
 
 import undertow as ut
@@ -212,6 +213,68 @@ def turned_to_floats(n: ut.i64):
     return a
 
 
+@ut.function
+def arrays_as_items(n: ut.i64):
+    items = [np.zeros(2) for _ in range(n)]
+    for i in range(n):
+        items[i][0] = i
+        items[i] += 1.0
+    first = items[0]
+    first[1] = 50.0
+    return items
+
+
+@ut.function
+def taken_in_turns(n: ut.i64):
+    a = [0]
+    b = [1]
+    for i in range(n):
+        a, b = b, a
+        a.append(i)
+    return a, b
+
+
+@ut.function
+def unpacked(xs: list[int]):
+    a, b, *c = xs
+    *d, e = xs
+    return a, b, c, d, e
+
+
+@ut.function
+def two_to_unpack(xs: list[int]):
+    a, b = xs
+    return a, b
+
+
+class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, x):
+        self.items.append(x)
+
+    def pop(self):
+        return self.items.pop()
+
+    def __len__(self):
+        return len(self.items)
+
+
+@ut.function
+def stack_of_a_class(n: ut.i64):
+    stack = Stack()
+    groups = {"even": [], "odd": []}
+    for i in range(n):
+        stack.push(i * i)
+        groups["even"].append(2 * i)
+        groups["odd"].append(2 * i + 1)
+    total = 0
+    while len(stack) > 0:
+        total += stack.pop()
+    return total, groups
+
+
 TREE = Node(5, Node(3, Node(1), Node(4)), Node(8, None, Node(9)))
 PROGRAMS = [
     program(
@@ -230,5 +293,10 @@ PROGRAMS = [
     program(bfs_tree, (TREE,), tags="containers loop"),
     program(dfs_tree, (TREE,), tags="containers loop"),
     program(root_to_leaf, (TREE,), tags="containers recursive loop"),
+    program(arrays_as_items, (3,), tags="containers arrays loop"),
+    program(taken_in_turns, (4,), tags="containers loop"),
+    program(unpacked, ([1, 2, 3, 4],), ([1, 2],), tags="containers"),
+    program(two_to_unpack, ([1, 2, 3],), tags="containers fault"),
+    program(stack_of_a_class, (4,), tags="containers loop"),
     program(turned_to_floats, (3,), tags="containers loop"),
 ]

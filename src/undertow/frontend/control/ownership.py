@@ -220,6 +220,12 @@ class Ownership:
         """Note where a list comes from."""
         self._homes[id(items)].born = place
 
+    def inherit(self, items: Any, before: Any) -> None:
+        """A loop carries a list: it comes from where the one before the loop comes from."""
+        home = self._homes.get(id(before))
+        if type(items) is list and home is not None and home.born is not None:
+            self.born(items, home.born)
+
     def let_grow(self, items: Any, more: Sequence[Any] = (), item: Any = None) -> None:
         """A list that was made here is to change where a graph cannot follow: start over, if its items allow that."""
         home = self._homes.get(id(items)) if isinstance(items, (list, deque)) else None

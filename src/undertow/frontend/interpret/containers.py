@@ -19,7 +19,7 @@ from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
-from undertow.frontend.interpret.growing import ListMethod, added, assign_item, cut, detached
+from undertow.frontend.interpret.growing import ListMethod, added, assign_item, cut, detached, unpacked
 from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.options import by_cases, needed, settled
 from undertow.frontend.interpret.picking import Picking
@@ -476,6 +476,10 @@ class Containers(Expressions):
             )
         if isinstance(value, Handle):
             value = handles.unpacked(value, target)
+        if isinstance(value, GrowingList):
+            for part, item in zip(target.elts, unpacked(value, target), strict=True):
+                yield self.assign(part.value if isinstance(part, ast.Starred) else part, item, env)
+            return
         items = list(self.iterate(value, self.span(target, env)))
         if all(isinstance(part, ast.Subscript) for part in target.elts):  # rows[i], rows[j] = rows[j], rows[i]
             items = [detached(item) if isinstance(item, GrowingList) and item.is_row else item for item in items]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -371,6 +372,24 @@ def cut(items: GrowingList, key: slice) -> GrowingList:
         columns = [rows[key] for rows in items.rows()]
     length = extent(columns[0], 0) if columns else items.length
     return items.with_columns(columns, length)
+
+
+def unpacked(items: GrowingList, target: ast.Tuple | ast.List) -> list[Any]:
+    """The items that some variables get; a list for the starred one."""
+    stars = [n for n, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
+    named = len(target.elts) - len(stars)
+    fits = functions.greater_equal if stars else functions.equal
+    least = "at least " if stars else ""
+    effect(
+        "raise", [fits(items.length, named), items.length], error="ValueError",
+        template=f"values to unpack: expected {least}{named}, got {{}}",
+    )  # fmt: skip
+    if not stars:
+        return [items.get(k) for k in range(named)]
+    behind = named - stars[0]
+    before = [items.get(k) for k in range(stars[0])]
+    rest = cut(items, slice(stars[0], -behind if behind else None))
+    return [*before, rest, *(items.get(k) for k in range(-behind, 0))]
 
 
 def as_array(items: GrowingList) -> Any:

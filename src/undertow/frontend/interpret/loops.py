@@ -301,8 +301,9 @@ def _statement_loop(
                 env.vars[index.target] = item
             else:
                 yield interp.assign(node.target, item, env)
-        for name in carried.names:
+        for name, held in zip(carried.names, carried.before, strict=True):
             interp.owned.own_containers(env.vars[name])
+            interp.owned.inherit(env.vars[name], held)
         # A `for` ends anyway, so its test need not know that an iteration has raised an error: it counts.
         after_raise = BREAK if index is None else CONTINUE
         outcome = raised_as(after_raise, (yield interp.run(cells(node.body, Cell(End(), None)), None, env)))

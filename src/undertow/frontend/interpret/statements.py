@@ -63,6 +63,8 @@ class Statements(Interpreter):
             self.owned.let_fit(before, value)
         if isinstance(before, GrowingList) and isinstance(node.op, ast.Add):
             yield call_method(self, before, "extend", [value], {})
+            if isinstance(holder, GrowingList):
+                return  # it holds the same list
             after = before
         elif isinstance(before, (list, dict, set, deque, bytearray)):
             self.owned.change(before, ast.unparse(target))
@@ -72,6 +74,9 @@ class Statements(Interpreter):
         else:
             after = yield self.operate(node.op, before, value)
             if is_array(before) and not is_array(holder):
+                if isinstance(holder, GrowingList):
+                    self.update_array(node, before, after)
+                    return
                 if holder is not None:
                     self.owned.change(holder, ast.unparse(target.value))  # type: ignore[union-attr]
                 after = self.update_array(node, before, after)

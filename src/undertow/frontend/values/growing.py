@@ -412,6 +412,21 @@ class GrowingList:
     __len__ = __iter__
     __bool__ = __iter__
 
+    def __repr__(self) -> str:
+        raise CaptureError(
+            "the text of a list whose length is known only at run time cannot be captured",
+            hint="print an array of it: print(np.array(items)); or print each item, in a loop",
+        )
+
+    __str__ = __repr__
+
+    def __format__(self, _: str) -> str:
+        return repr(self)
+
+    def __undertow_repr__(self) -> str:
+        """For our own messages."""
+        return self.__undertow_said__
+
 
 def _stored(value: Any, item: Item) -> list[Any]:
     """The leaves of an item of this type, in the dtypes of the columns."""
