@@ -164,6 +164,46 @@ def beyond_the_end(n: ut.i64) -> ut.i64:
     return items[n]
 
 
+@ut.function
+def reverse_polish(tokens: ut.i64[None]):
+    """The branches that take items come before the one that appends them."""
+    stack = []
+    for t in tokens:
+        if t == -1:
+            b, a = stack.pop(), stack.pop()
+            stack.append(a + b)
+        elif t == -2:
+            b, a = stack.pop(), stack.pop()
+            stack.append(a * b)
+        else:
+            stack.append(t)
+    return stack[0]
+
+
+@ut.function
+def doubled_from_the_last(n: ut.i64):
+    items = []
+    for i in range(n):
+        last = items[-1] if i > 0 else 1
+        items.append(last * 2)
+    return items
+
+
+@ut.function
+def never_longer(n: ut.i64):
+    items = []
+    for _ in range(n):
+        items.pop()
+    return len(items)
+
+
+@ut.function
+def largest_of_arrays(x: ut.f64[None]):
+    items = list(x)
+    items.append(2.0)
+    return max(x, default=-1.0), max(items, key=abs), min(x, key=lambda v: -v, default=0.5), sorted(x), items
+
+
 PROGRAMS = [
     program(evens, (11,), (0,), tags="containers loop branch"),
     program(stack_of_work, (9,), (1,), tags="containers loop"),
@@ -178,4 +218,10 @@ PROGRAMS = [
     program(rows_collected, (np.array([1.0, 2.0, 3.0]), 4), tags="containers arrays loop"),
     program(inserted_and_extended, (5,), tags="containers loop"),
     program(beyond_the_end, (3,), tags="containers fault"),
+    program(reverse_polish, (np.array([2, 3, -1, 4, -2]),), (np.array([2]),), tags="containers loop branch"),
+    program(reverse_polish, (np.array([-1]),), tags="containers fault", name="reverse_polish_of_nothing"),
+    program(doubled_from_the_last, (5,), (0,), tags="containers loop branch"),
+    program(never_longer, (0,), tags="containers loop"),
+    program(never_longer, (2,), tags="containers fault", name="never_long_enough"),
+    program(largest_of_arrays, (np.array([3.0, -5.0, 2.0]),), (np.zeros(0),), tags="containers loop"),
 ]

@@ -29,6 +29,10 @@ from undertow.ir.graph import Const
 if TYPE_CHECKING:
     from undertow.frontend.trace.definition import Specialization
 
+LIST_IN_LOOP = (
+    "a list changes its length in a loop if all its items are numbers, arrays of one known shape, such as ut.f64[3], or "
+    "tuples of these; otherwise write into an array made before the loop: x[i] = v"
+)
 _IMMUTABLE = (
     bool,
     int,
@@ -416,10 +420,7 @@ def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None
     if builder.kind == "loop":
         hint = "assign a new one to the variable: state = {**state, 'x': x}"
         if isinstance(value, (list, deque)):
-            hint = (
-                "ut.map collects a value for each iteration in an array; "
-                "an array of known length takes a new value by `x = ut.where(ut.arange(9) == i, v, x)`"
-            )
+            hint = LIST_IN_LOOP
         elif not isinstance(value, (dict, set)):
             hint = "assign a new object to the variable, or keep the value in a variable of its own"
         return CaptureError(f"{what}, {with_article(kind)} made before the loop, changes inside it", span, hint)

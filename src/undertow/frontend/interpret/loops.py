@@ -16,6 +16,7 @@ import numpy as np
 from undertow.errors import CaptureError, Span, TypeMismatch, kind_of
 from undertow.frontend.control.body import graph_loop
 from undertow.frontend.control.merge import Joined, force, unify
+from undertow.frontend.control.ownership import LIST_IN_LOOP
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.state import State, name_of
 from undertow.frontend.functions import public as functions
@@ -434,8 +435,7 @@ def _refuse_changed_containers(before: State, span: Span | None) -> None:
             raise CaptureError(
                 f"{name_of(container, before)}, {kind_of(container)} made before the loop, changes inside it",
                 span,
-                hint="ut.map collects a value for each iteration in an array; "
-                "an array of known length takes a new value by `x = ut.where(ut.arange(9) == i, v, x)`"
+                hint=LIST_IN_LOOP
                 if isinstance(container, list)
                 else "assign a new one to the variable: state = {**state, 'x': x}",
             )

@@ -173,6 +173,11 @@ def _generator_of(interp: Any, value: Any, env: Env | None) -> TracedGenerator |
     return generator_over(interp, value, env)
 
 
+def _is_open(value: Any) -> bool:
+    """Is it an array whose length is known only at run time?"""
+    return isinstance(value, Traced) and bool(value.type.shape) and value.type.shape[0] is None
+
+
 def generator_over(
     interp: Any,
     over: Any,
@@ -336,6 +341,8 @@ def _reducing(python: Any, reduce: Callable[..., Any], otherwise: Handler) -> Ha
     def work(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
         first = args[0] if args else None
         generator = _generator_of(interp, first, env)
+        if generator is None and env is not None and _is_open(first) and (kwargs or python in (list, sorted)):
+            generator = generator_over(interp, first, env)
         again = first.again if isinstance(first, CapturedGenerator) and first.is_fresh else None
         if generator is None and again is not None:
             checkpoint = interp.ctx.open_builder.checkpoint()

@@ -327,10 +327,7 @@ class GrowingList:
     def get(self, index: Any) -> Any:
         """`items[index]`: lists and arrays in it can be changed."""
         if self.item == NOTHING:
-            raise CaptureError(
-                "this list never gets an item, so it has none to take",
-                hint="append one before: the type of the items must be known",
-            )
+            raise IndexError("list index out of range")  # it is empty, until a path that is yet to come appends to it
         return self.item_at(self.at(index))
 
     def item_at(self, at: Any) -> Any:
