@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from undertow.frontend.trace.definition import Specialization
 
 LIST_IN_LOOP = (
-    "a list changes its length in a loop if all its items are numbers, arrays of one known shape, such as ut.f64[3], or "
-    "tuples of these; otherwise write into an array made before the loop: x[i] = v"
+    "a list changes its length in a loop if all its items are numbers, arrays of one known shape, such as ut.f64[3], "
+    "or tuples of these; otherwise write into an array made before the loop: x[i] = v"
 )
 _IMMUTABLE = (
     bool,
