@@ -217,6 +217,18 @@ def seen_from_inside(n: ut.i64):
     return times(3), ut.map(lambda k: k if y is None else k + y, np.arange(3))
 
 
+@ut.function
+def next_above(a: ut.i64[None], least: ut.i64):
+    pair = next(((i, j) for i in range(len(a)) for j in range(i) if a[i] * a[j] > 10 * least), None)
+    return next((x for x in a if x > least), None), (0, 0) if pair is None else pair
+
+
+@ut.function
+def items_that_may_be_none(n: ut.i64):
+    items = [k if k < n else None for k in range(4)]
+    return sum(0 if x is None else x for x in items), items, None in items, 2 in items
+
+
 _A = np.array([3, 1, 4, 1, 5, 9, 2, 6])
 _X = _A * 1.5
 PROGRAMS = [
@@ -239,6 +251,8 @@ PROGRAMS = [
     program(in_objects_and_dicts, (3,), (5,), (0,), tags="containers branch"),
     program(an_array_or_none, (2.0,), (-2.0,), tags="arrays branch"),
     program(either, (3, 4), (3, 0), (0, 4), (0, 0), tags="branch"),
+    program(next_above, (_A, 3), (_A, 30), tags="loop branch"),
+    program(items_that_may_be_none, (5,), (2,), tags="containers branch"),
     program(inverse, (2.0,), (0.0,), tags="branch"),
     program(seen_from_inside, (5,), (0,), tags="closure map"),
 ]

@@ -34,7 +34,7 @@ from undertow.frontend.interpret.growing import added, equal_lists, repeated
 from undertow.frontend.interpret.growing import contains as in_list
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
-from undertow.frontend.interpret.options import needed, reads_option, refuse_none, settled
+from undertow.frontend.interpret.options import among, holds_option, needed, reads_option, refuse_none, settled
 from undertow.frontend.interpret.options import operate as operate_on_option
 from undertow.frontend.interpret.options import truth as truth_of_option
 from undertow.frontend.interpret.purity import refuse_foreign
@@ -296,6 +296,8 @@ class Expressions:
             op = node.ops[at]
             if is_option(left) or is_option(right):
                 holds = yield operate_on_option(self, op, left, right)
+            elif isinstance(op, (ast.In, ast.NotIn)) and holds_option(right):
+                holds = yield self.contained(op, left, right)
             elif isinstance(op, (ast.Is, ast.IsNot)) or (type(left) in _KNOWN and type(right) in _KNOWN):
                 refuse_none(op, left, right, self.ctx)
                 holds = self.compared(op, left, right)
@@ -312,6 +314,9 @@ class Expressions:
         method = special(self.ctx.session, right, "__contains__")
         if method is not None:
             holds = self.truth((yield self.call(method, [right, left], {})))
+            return holds if isinstance(op, ast.In) else _negated(holds)
+        if holds_option(right):
+            holds = yield among(self, right, left)
             return holds if isinstance(op, ast.In) else _negated(holds)
         if hasattr(type(right), "__next__"):
             self.owned.change(right, "")

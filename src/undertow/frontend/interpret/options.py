@@ -177,6 +177,23 @@ def refuse_none(op: ast.operator | ast.cmpop, left: Any, right: Any, ctx: Contex
         raise Halted
 
 
+def holds_option(value: Any) -> bool:
+    """Is it a list or tuple with a value in it that may be None?"""
+    return type(value) in (list, tuple) and any(map(is_option, value))
+
+
+def among(interp: Any, items: Sequence[Any], value: Any) -> Work:
+    """`value in items`, where some of these are Options."""
+    result: Any = False
+    for item in items:
+        holds = interp.truth((yield interp.operate(ast.Eq(), item, value)))
+        if holds is True:
+            return True
+        if holds is not False:
+            result = holds if result is False else functions.logical_or(result, holds)
+    return result
+
+
 def _identity(interp: Any, left: Any, right: Any, is_same: bool) -> Any:
     option, other = (left, right) if is_option(left) else (right, left)
     if not is_option(option):

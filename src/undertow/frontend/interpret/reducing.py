@@ -298,6 +298,26 @@ def _decide(empty: bool, interp: Any, generator: TracedGenerator) -> Work:
     return outcome.value
 
 
+def _first(interp: Any, generator: TracedGenerator, rest: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+    """`next(x for x in items if x > 0)`, with what it gives if there is none."""
+    elt, site = generator.node.elt, interp.call_site
+    if site is None or not site.args or not isinstance(site.args[0], ast.GeneratorExp):
+        raise CaptureError(
+            "next() of a generator that a variable holds cannot be captured where its length is known only at run time",
+            hint="write the generator inside: next((x for x in items if x > 0), None); or a `for` with a `break`",
+        )
+    if not rest:
+        raise CaptureError(
+            "next() without a default cannot be captured where it is known only at run time whether there is an item",
+            hint="pass a default: next((x for x in items if x > 0), None)",
+        )
+    found, none = ast.Return(elt), ast.Return(Computed(lambda: rest[0], elt))
+    leave, last = (ast.copy_location(statement, elt) for statement in (found, none))
+    outcome, _ = yield run_loops(interp, generator, {}, [leave], [last])
+    assert isinstance(outcome, Return)
+    return outcome.value
+
+
 def _best(python: Any, key: Any, kwargs: dict[str, Any], interp: Any, generator: TracedGenerator) -> Work:
     """`max` and `min`: the first item that no other is better than; of none, the default, or a fault."""
     elt, name = generator.node.elt, python.__name__
@@ -408,6 +428,7 @@ def with_loops(table: dict[Any, Handler]) -> dict[Any, Handler]:
     reductions: dict[Any, Callable[..., Any]] = {
         builtins.sum: _sum, math.prod: _prod, builtins.max: _extreme(max), builtins.min: _extreme(min),
         builtins.any: _fold(False), builtins.all: _fold(True), builtins.list: _listed, builtins.sorted: _in_order,
+        builtins.next: _first,
     }  # fmt: skip
     items: dict[Any, Callable[..., Any]] = {
         builtins.zip: _zip,
