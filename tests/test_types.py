@@ -80,7 +80,7 @@ def refused(file: Path) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["annotated", "short"])
+@pytest.mark.parametrize("name", ["annotated", "objects", "short"])
 @pytest.mark.parametrize(
     "checker",
     [
@@ -102,7 +102,7 @@ def test_annotated_programs(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["annotated", "short"])
+@pytest.mark.parametrize("name", ["annotated", "objects", "short"])
 def test_annotated_programs_run(name: str) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     subprocess.run([sys.executable, TYPED / f"{name}.py"], check=True, capture_output=True, env=env)

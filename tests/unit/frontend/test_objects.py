@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 import time
@@ -378,6 +379,27 @@ def test_reading_none_is_an_attribute_error_of_the_run(engine: str) -> None:
     for k in (2, -3):
         with pytest.raises(IndexError, match="list index out of range"):
             second.run(root, k, engine=engine)
+
+
+def test_questions_about_an_object() -> None:
+    @ut.function
+    def asked(shape: Square | Group) -> tuple[bool, bool, float, float]:
+        own = getattr(shape, "side", -1.0)
+        return hasattr(shape, "side"), hasattr(shape, "number"), own, getattr(shape, "value", 2.0)
+
+    assert asked(Square(3.0)) == (True, False, 3.0, 2.0)
+    assert asked(Group([])) == (False, False, -1.0, 2.0)
+
+
+@pytest.mark.parametrize("ask", [id, vars, hash, repr, copy.copy, dir, lambda node: delattr(node, "value")])
+def test_code_that_is_not_captured_gets_no_handle(ask: Any) -> None:
+    @ut.function
+    def asking(node: Node) -> Any:
+        return ask(node)
+
+    asking.__undertow_definition__.closure.annotations.pop("return")
+    with pytest.raises(ut.CaptureError):
+        asking(Node(1.0))
 
 
 def test_functions_of_objects_cannot_be_saved(tmp_path: Any) -> None:

@@ -47,7 +47,7 @@ from undertow.frontend.interpret.purity import (
 )
 from undertow.frontend.interpret.special import behind, is_user_generator, special
 from undertow.frontend.interpret.standins import is_run_time
-from undertow.frontend.objects.handle import as_number
+from undertow.frontend.objects.handle import Handle, as_number
 from undertow.frontend.syntax.calling import (
     bind_arguments,
     decorated,
@@ -176,6 +176,8 @@ class Interpreter(Containers):
             written: Any = function.__reduce__()[1]
             args, function = [*written[1:], *args[1:]], getattr(args[0], written[0])
         if not isinstance(function, (Closure, FunctionType, MethodType)) and any(map(_is_ours, args)):
+            if function is getattr and isinstance(args[0], Handle):
+                return (yield handles.get_attribute(self, args, env))
             is_done, found = handles.of_native(self, function, args) if _is_ours(args[0]) else (False, None)
             if is_done:
                 return found
@@ -353,6 +355,9 @@ class Interpreter(Containers):
         if (text := method_of_text(function, args, kwargs)) is not None:
             return text
         refuse_text(function, args, kwargs)
+        for value in (*args, *kwargs.values()):
+            if _is_ours(value):
+                handles.refuse_native(function, value)
         self._check_native(function, args, kwargs)
         if calls_back(function):
             args = [CalledBack(self, a) if callable(a) and not isinstance(a, Traced) else a for a in args]

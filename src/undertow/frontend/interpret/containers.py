@@ -456,6 +456,8 @@ class Containers(Expressions):
 
     def delete_attribute(self, changed: Any, name: str, called: str) -> Work:
         """`del changed.name`, as the class of the object defines it."""
+        if isinstance(changed, handles.OURS):
+            raise handles.refuse_change(changed, f"the field `{name}`")
         self.owned.change(changed, called)
         accessor = inspect.getattr_static(type(changed), name, None)
         if (own_rule := special(self.ctx.session, changed, "__delattr__")) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -263,11 +264,45 @@ def refuse_change(value: Any, what: str) -> CaptureError:
     )
 
 
+def get_attribute(interp: Any, args: Sequence[Any], env: Env | None) -> Work:
+    """`getattr(x, name)`, with a default or without."""
+    value, name, *default = args
+    has = _has(value, name)
+    if default and isinstance(has, Traced):
+        return (yield interp.choose(has, lambda: attribute(interp, value, name, env), lambda: default[0], env))
+    return default[0] if default and not has else (yield attribute(interp, value, name, env))
+
+
+def _has(value: Handle, name: str) -> Any:
+    """`hasattr(x, name)`."""
+    return value.is_one_of([kind for kind in value.possible if name in kind.fields or hasattr(kind.python, name)])
+
+
+def may_take(function: Any) -> bool:
+    """May code that is not the user's get a handle? It must not look into it, nor know it by its own identity."""
+    owner, module = getattr(function, "__self__", None), str(getattr(function, "__module__", None))
+    return isinstance(owner, (list, dict, deque)) or module.startswith("undertow.") or isinstance(function, type)
+
+
+def refuse_native(function: Any, value: Any) -> None:
+    """Refuse to hand a handle to other code."""
+    if not may_take(function):
+        name = getattr(function, "__name__", "this function")
+        raise CaptureError(
+            f"{name}() of {value.said} cannot be captured: a graph knows it by its number alone",
+            hint="use its fields, compare it with `is`, or loop over it",
+        )
+
+
 def of_native(interp: Any, function: Callable[..., Any], args: Sequence[Any]) -> tuple[bool, Any]:
     """What a function of Python's gives for a handle, and whether it does."""
     first = args[0]
     if function is bool and len(args) == 1:
         return True, truth(first)
+    if function is vars:
+        refuse_native(function, first)
+    if function is hasattr and isinstance(first, Handle):
+        return True, _has(first, args[1])
     if function is len and isinstance(first, Handle):
         return True, first.length()
     if function is isinstance and isinstance(first, Handle):
