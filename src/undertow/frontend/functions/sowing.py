@@ -49,12 +49,12 @@ def sow(value: Any, /, at: Any) -> None:
         )
     place = at if isinstance(at, Traced) else np.asarray(at)
     if place.ndim or (leaf_type(at).dtype.kind != "int"):
-        raise TypeMismatch(f"the place of ut.sow is an integer, not {said(leaf_type(at))}", hint="write at=k")
+        raise TypeMismatch(f"the place of ut.sow is an integer, not {said(leaf_type(at))}", hint="as in at=n // 2")
     current = context([value, at])
     if current is None or current.builder is None:
         sown = _SOWN.get()
         if sown is not None:
-            sown.append((int(at), value))
+            sown.append((int(at), value if is_number(value) else np.array(value)))  # it may change later
         return
     builder = current.builder
     given = as_operand(value)

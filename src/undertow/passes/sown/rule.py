@@ -88,7 +88,7 @@ class _Outlined:
         call = writer.add("call", params, types, attrs, name=self.call.short_name)
         array = writer.add("reap", (Port(call), length), reap.types, reap.attrs, name=reap.short_name)
         results = [*(Port(call, k) for k in range(len(types))), Port(array)]
-        ruled = self.write_rule(params, results)
+        ruled = self.write_rule(params, length, results)
         places = [k for k, port in enumerate(results) if draft.type_of(port) != CTL]
         for k, port in zip(places, ruled, strict=True):
             results[k] = port
@@ -96,7 +96,7 @@ class _Outlined:
         shell = FunctionGraph((), (), self.name, "function", span=reap.span)
         return draft.freeze(shell, [phase], 0)
 
-    def write_rule(self, params: list[Port], results: list[Port]) -> list[Port]:
+    def write_rule(self, params: list[Port], length: Port, results: list[Port]) -> list[Port]:
         """The results but order tokens, as what the rule says of them."""
         draft, writer = self.draft, self.writer
         plain = [port for port in results if draft.type_of(port) != CTL]
@@ -132,11 +132,23 @@ class _Outlined:
             slopes = [Port(gradient, k) for k in range(len(floats))]
         else:
             slopes = [writer.zero(port) for port in floats]
+        ruled = self.write_again(params, length, results)
         custom = writer.add(
-            "custom", (*plain, *plain, *floats, *slopes), tuple(map(draft.type_of, plain)),
+            "custom", (*plain, *ruled, *floats, *slopes), tuple(map(draft.type_of, plain)),
             Attrs(mode="reverse", arguments=len(floats)), name="custom",
         )  # fmt: skip
         return [Port(custom, k) for k in range(len(plain))]
+
+    def write_again(self, params: list[Port], length: Port, results: list[Port]) -> list[Port]:
+        """The results, by a call of this very graph: a second derivative goes through that, by the same rule."""
+        draft, writer = self.draft, self.writer
+        primals = [
+            Port(writer.add("primal", (port,), (draft.type_of(port),))) if _is_float(draft.type_of(port)) else port
+            for port in params
+        ]
+        types = tuple(map(draft.type_of, results))
+        again = writer.add("call", (*primals, length), types, Attrs(callee=self.name), name=self.call.short_name)
+        return [Port(again, k) for k, type_ in enumerate(types) if type_ != CTL]
 
 
 def _is_float(type_: Type) -> bool:
