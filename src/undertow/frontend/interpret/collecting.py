@@ -16,8 +16,7 @@ from undertow.errors import CaptureError
 from undertow.frontend.control.merge import force
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.growing import METHODS as LIST_METHODS
-from undertow.frontend.interpret.growing import as_growing, fill_next
+from undertow.frontend.interpret.growing import append, as_growing, fill_next
 from undertow.frontend.interpret.reducing import ITEM, generator_over, items_of, run_loops, set_name, take_item
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, TracedRange, is_run_time
 from undertow.frontend.interpret.written import do
@@ -59,7 +58,7 @@ def collect(interp: Any, generator: TracedGenerator) -> Work:
             wider = found if items is None else both(items.item, found)
             if items is None or wider not in (None, items.item):
                 raise StartOver(state, item=wider)
-            yield (fill_next if is_simple else LIST_METHODS["append"])(interp, items, value)
+            yield (fill_next if is_simple else append)(interp, items, value)
 
         yield run_loops(interp, generator, {}, [take_item(elt), do(add, elt)], [])
         return items

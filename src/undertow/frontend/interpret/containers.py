@@ -19,8 +19,10 @@ from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
-from undertow.frontend.interpret.growing import ListMethod, added, assign_item, cut, detached, unpacked
+from undertow.frontend.interpret.growing import ListMethod
 from undertow.frontend.interpret.instead import instead_of_method
+from undertow.frontend.interpret.list_stores import detached
+from undertow.frontend.interpret.list_syntax import added, assign_item, cut, unpacked
 from undertow.frontend.interpret.options import by_cases, needed, settled
 from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users

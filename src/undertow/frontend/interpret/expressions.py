@@ -30,9 +30,9 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
 from undertow.frontend.interpret.drive import Work, drive
-from undertow.frontend.interpret.growing import added, equal_lists, repeated
-from undertow.frontend.interpret.growing import contains as in_list
 from undertow.frontend.interpret.kinds import compares_to_false, contains, equal, is_same, refuse_sequence
+from undertow.frontend.interpret.list_syntax import added, equal_lists, repeated
+from undertow.frontend.interpret.list_syntax import contains as in_list
 from undertow.frontend.interpret.operators import BINARY, COMPARE, UNARY
 from undertow.frontend.interpret.options import among, holds_option, needed, reads_option, refuse_none, settled
 from undertow.frontend.interpret.options import operate as operate_on_option

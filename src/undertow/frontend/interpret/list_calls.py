@@ -13,8 +13,9 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.growing import as_array, cut, in_order
+from undertow.frontend.interpret.growing import in_order
 from undertow.frontend.interpret.heaps import IN_PYTHON
+from undertow.frontend.interpret.list_syntax import as_array, cut
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import GrowingList

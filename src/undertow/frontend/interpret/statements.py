@@ -16,7 +16,8 @@ from undertow.frontend.functions.debug import assert_
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS
-from undertow.frontend.interpret.growing import call_method, delete_item
+from undertow.frontend.interpret.growing import call_method
+from undertow.frontend.interpret.list_syntax import delete_item
 from undertow.frontend.interpret.operators import INPLACE
 from undertow.frontend.interpret.raising import is_conditional, raise_at_run_time
 from undertow.frontend.interpret.special import of_operator, special
