@@ -268,6 +268,7 @@ def test_passes(undertow: Callable[..., Done]) -> None:
         "delay",
         "restore",
         "split",
+        "reap",
         "extend",
         "hoist",
         "flatten",
