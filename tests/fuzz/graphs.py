@@ -132,7 +132,7 @@ def _mutated(text: str, chance: Random) -> str:
 
 def _change_type(line: str, lines: list[str], chance: Random) -> str:
     """Another length, dtype or rank of what the line says the type of something is."""
-    types = list(re.finditer(r"\b(bool|i32|i64|f32|f64|ctl)(\[[^\]\s]*\])?(?=[,\s)])", line))
+    types = list(re.finditer(r"\b(bool|i32|i64|f32|f64|c64|c128|ctl)(\[[^\]\s]*\])?(?=[,\s)])", line))
     if not types:
         return line
     found = chance.choice(types)
@@ -141,7 +141,7 @@ def _change_type(line: str, lines: list[str], chance: Random) -> str:
     if shape and kind < 0.7:
         shape[chance.randrange(len(shape))] = chance.choice(_LENGTHS)
     elif kind < 0.8:
-        dtype = chance.choice(("bool", "i32", "i64", "f32", "f64", "ctl"))
+        dtype = chance.choice(("bool", "i32", "i64", "f32", "f64", "c64", "c128", "ctl"))
     elif shape and kind < 0.9:
         shape.pop(chance.randrange(len(shape)))
     else:
