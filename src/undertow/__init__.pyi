@@ -524,8 +524,8 @@ def less_equal(x: Any, y: Any, /) -> Array:
 def lgamma(x: Any, /) -> Array:
     """The logarithm of the absolute value of gamma(x)."""
 
-def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: builtins.bool = True) -> Array:
-    """`num` numbers from start to stop, evenly spaced."""
+def linspace(start: Any, stop: Any, /, num: int = 50, dtype: Any = None, endpoint: builtins.bool = True) -> Array:
+    """`num` numbers from start to stop, evenly spaced; between arrays, `num` arrays."""
 
 def log(x: Any, /) -> Array:
     """The natural logarithm."""

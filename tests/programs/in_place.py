@@ -252,6 +252,28 @@ def turned_around(x: ut.f64[2, 3], n: ut.i64):
     return x, back, upside_down
 
 
+@ut.function
+def numpys_writers(x: ut.f64[4], k: ut.i64[2], n: ut.i64) -> tuple[ut.f64[4], ut.f64[4], ut.f64[3, 3], ut.f64[4]]:
+    """Functions and methods of NumPy's that write into an array: all of its names see it, in loops and branches too."""
+    y, z = x.copy(), np.zeros(4)
+    alias = y
+    for _ in range(n):
+        y.sort()
+        y[0] += 5
+    np.put(z, k, [7.0, 8.0])
+    np.putmask(z, z == 0, n)
+    m = np.zeros((3, 3))
+    m.fill(2)
+    np.fill_diagonal(m, x[:3])
+    w = np.ones(4)
+    if n > 1:
+        np.copyto(w, x, where=x > 1)
+    else:
+        w[:] = 7
+        np.place(w, x > 0, [4, 5])
+    return alias, z, m, w
+
+
 PROGRAMS = [
     program(views_of_new_arrays, (3,), tags="arrays"),
     program(turned_around, (np.arange(6.0).reshape(2, 3), 7), tags="arrays"),
@@ -271,4 +293,8 @@ PROGRAMS = [
     program(set_at, (np.zeros(3), 2), tags="arrays recursive"),
     program(by_procedures, (np.zeros(5, np.int64),), (np.zeros(0, np.int64),), tags="arrays recursive mutual"),
     program(lanes_of_their_own, (np.zeros((2, 3)),), tags="arrays map recursive"),
-]
+    program(
+        numpys_writers, (np.array([3.0, 1.0, 2.0, -1.0]), np.array([3, 1]), 0),
+        (np.array([3.0, 1.0, 2.0, -1.0]), np.array([3, 1]), 3), tags="loop arrays",
+    ),
+]  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 from tests.support.language.case import Case
-from tests.support.language.names import ARGUMENTS, tried
+from tests.support.language.names import ARGUMENTS, BY_HAND, tried
 
 _NAMES = """
  e inf nan newaxis pi arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like
@@ -35,7 +35,7 @@ def cases(section: str) -> list[Case]:
         if not callable(getattr(np, name, None)) or isinstance(getattr(np, name), type):
             texts.append((f"ut.{name}", f"ut.{name}"))
             continue
-        for arguments in ARGUMENTS:
+        for arguments in BY_HAND.get(f"np.{name}", ARGUMENTS):
             if not {"m", "b", "True"} & set(re.split(r"\W+", arguments)):
                 texts.append((f"ut.{name}", f"np.{name}({arguments})"))
     found = tried(section, texts)

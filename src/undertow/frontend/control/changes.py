@@ -16,9 +16,10 @@ from undertow.errors import CaptureError, InternalError, Span
 from undertow.frontend.control.aliasing import Aliases, array_from_outside
 from undertow.frontend.control.merge import by_condition, merge
 from undertow.frontend.control.restart import StartOver
-from undertow.frontend.values.traced import Context, Traced
+from undertow.frontend.values.traced import Context, Traced, write
 from undertow.frontend.values.views import live_views, view_behind
-from undertow.ir.graph import Port
+from undertow.ir.graph import EMPTY, Port
+from undertow.ops.op import find
 
 if TYPE_CHECKING:
     from undertow.frontend.trace.builder import Builder
@@ -44,6 +45,8 @@ class Changes:
         self._aliases.check_change(array, called, written)
         if array.builder is not self._ctx.open_builder:
             raise self._from_outside(array, called, written)
+        if not isinstance(value, Traced):  # `x[:] = 0`: an array stands for a node, not for a constant
+            (value,) = write(self._ctx, find("identity"), [value], EMPTY)
         self.put(array, value)
 
     def put(self, array: Traced, value: Traced) -> None:

@@ -216,7 +216,7 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "unique_inverse": ("x", standard.unique_inverse),
     "result_type": ("*arrays_and_dtypes", lambda *given: standard.result_type(*given).numpy),
     "can_cast": ("from_ to !casting", standard.can_cast),
-    "asfortranarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 0)),
+    "asfortranarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 1)),
     "asarray_chkfinite": ("a dtype=None !order", meanings.finite_array),
     "array_equiv": ("a1 a2", lambda a1, a2: plain.all(plain.equal(a1, a2))),
     "iterable": ("y", lambda y: arranging.rank_of(y) > 0), "rollaxis": ("a axis start=0", meanings.rolled_axis),
@@ -299,6 +299,7 @@ def _refused(name: str, instead: str) -> Callable[..., Any]:
     def refuse(self: Traced, *args: Any, **kwargs: Any) -> Any:
         raise CaptureError(f"x.{name}() changes an array in place, which a graph cannot do", hint=f"write {instead}")
 
+    refuse.__name__ = name
     return refuse
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import TypeMismatch
 from undertow.frontend.functions import plain
 from undertow.frontend.values.operands import (
     as_operand,
@@ -95,21 +94,20 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None) ->
     return emit("arange", bounds)[0]
 
 
-def linspace(start: Any, stop: Any, /, num: int, dtype: Any = None, endpoint: bool = True) -> Any:
-    """`num` numbers from start to stop, evenly spaced.
+def linspace(start: Any, stop: Any, /, num: int = 50, dtype: Any = None, endpoint: bool = True) -> Any:
+    """`num` numbers from start to stop, evenly spaced; between arrays, `num` arrays.
 
     >>> linspace(0, 1, 5)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     count = static_int(num, "the number of points")
     first, last = numbers(start, stop)
-    if type_of(first).shape or type_of(last).shape:
-        raise TypeMismatch("linspace goes between single numbers, not arrays", hint="write start + t * (stop - start)")
     wanted = result_dtype(dtype, type_of(first).dtype)
-    wanted = wanted if wanted.kind == "float" else f64
+    wanted = wanted if wanted.is_inexact else f64
     first, last = convert(first, wanted), convert(last, wanted)
-    step = plain.divide(plain.subtract(last, first), max(count - bool(endpoint), 1))
-    places = np.arange(count)
+    apart = plain.subtract(last, first)
+    step = plain.divide(apart, max(count - bool(endpoint), 1))
+    places = np.arange(count).reshape(count, *(1,) * type_of(apart).rank)
     between = plain.add(plain.multiply(places.astype(wanted.numpy), step), first)  # as NumPy, to the bit
     return plain.where(places == count - 1, last, between) if endpoint and count > 1 else between
 

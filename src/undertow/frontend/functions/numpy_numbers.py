@@ -95,7 +95,8 @@ def parts_of(x: Any) -> tuple[Any, Any]:
 def spacing(x: Any) -> Any:
     """np.spacing: how far the next float is, away from 0."""
     (value,) = floats(x)
-    return plain.subtract(plain.nextafter(value, plain.copysign(np.inf, value)), value)
+    found = plain.subtract(plain.nextafter(value, plain.copysign(np.inf, value)), value)
+    return plain.where(plain.equal(value, 0), plain.abs(found), found)
 
 
 def last_place(x: Any) -> Any:

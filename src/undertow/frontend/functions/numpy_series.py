@@ -12,6 +12,7 @@ from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, elementwise, matrices, plain, selecting
 from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import reduction as along_axes
+from undertow.frontend.functions.debug import assert_
 from undertow.frontend.functions.numpy_arranging import at_least, flattened, listed, rank_of
 from undertow.frontend.values.operands import (
     along,
@@ -124,6 +125,8 @@ def differences(ary: Any, to_end: Any, to_begin: Any) -> Any:
 def trimmed(filt: Any, trim: Any) -> Any:
     """np.trim_zeros, of a vector."""
     value = as_operand(filt)
+    if isinstance(filt, (list, tuple)):
+        raise CaptureError("np.trim_zeros of a list is a list of run-time length", hint="pass np.array(x)")
     if type_of(value).rank != 1 or not isinstance(trim, str) or not set(trim.lower()) <= {"f", "b"}:
         raise CaptureError("np.trim_zeros takes a vector, and trim='f', 'b' or 'fb'", hint="call it for each row")
     count = dim(value, 0)
@@ -304,9 +307,7 @@ def spaced_by_factors(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any
     """np.geomspace."""
     first, last = floats(start, stop)
     signs = plain.multiply(plain.sign(first), plain.sign(last))
-    effect(
-        "raise", [plain.greater(signs, 0)], template="np.geomspace goes between numbers of one sign", error="ValueError"
-    )
+    assert_(plain.greater(signs, 0), "np.geomspace goes between numbers of one sign\nhint: make both positive")
     count = static_int(num, "num")
     powers = creation.linspace(plain.log10(plain.abs(first)), plain.log10(plain.abs(last)), count, endpoint=endpoint)
     inner = plain.multiply(elementwise.pow(10.0, powers), plain.sign(first))
@@ -318,6 +319,9 @@ def spaced_by_factors(start: Any, stop: Any, num: Any, endpoint: Any, dtype: Any
 
 def indices(dimensions: Any, dtype: Any, sparse: Any) -> Any:
     """np.indices."""
+    for n in dimensions:
+        inside = plain.greater_equal(integers(n, "a length"), 0)
+        effect("raise", [inside], template="negative dimensions are not allowed", error="ValueError")
     vectors = [elementwise.astype(creation.arange(n), np.int64 if dtype is None else dtype) for n in dimensions]
     made = arranging.grids(*vectors, bool(sparse), "ij")
     return made if sparse else arrays.stack(list(made))
@@ -410,7 +414,7 @@ def integral(p: Any, m: Any, k: Any) -> Any:
     """np.polyint."""
     order = static_int(m, "the order of np.polyint")
     constants = [0] * order if k is None else list(k) if isinstance(k, (list, tuple, np.ndarray)) else [k] * order
-    value = at_least(numbers(p)[0], 1)
+    value = at_least(numbers(p)[0], 1) if constants else as_operand(p)
     for constant in constants:
         degrees = arrays.flip(plain.add(creation.arange(dim(value, 0)), 1))
         parts = plain.divide(value, degrees)
@@ -426,8 +430,9 @@ def from_roots(seq_of_zeros: Any) -> Any:
     zeros = floats(zeros)[0]
     found: Any = np.ones(1, type_of(zeros).dtype.numpy)
     for zero in arrays.unstack(zeros) if dim(zeros, 0) else ():
-        none = np.zeros(1, type_of(zeros).dtype.numpy)
-        found = plain.subtract(arrays.concat([found, none]), plain.multiply(zero, arrays.concat([none, found])))
+        inner = plain.subtract(_part(found, 1, None, 0), plain.multiply(zero, _part(found, None, -1, 0)))
+        last = plain.negative(plain.multiply(zero, _part(found, -1, None, 0)))
+        found = arrays.concat([_part(found, None, 1, 0), inner, last])
     return found
 
 
@@ -446,7 +451,7 @@ def fitted(x: Any, y: Any, deg: Any, rcond: Any) -> Any:
 def set_of_either(ar1: Any, ar2: Any, unique: Callable[..., Any]) -> Any:
     """np.setxor1d: what is in one of two sets."""
     both = arrays.concat([flattened(unique(v)) for v in (ar1, ar2)])
-    values, counts = selecting.unique(both, False, False, True, None, True)
+    values, counts = selecting.unique(both, False, False, True, None, False)  # every nan is another
     return selecting.picked(values, plain.equal(counts, 1), 0)
 
 

@@ -27,6 +27,7 @@ from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.expressions import HANDLERS
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, has_yield
 from undertow.frontend.interpret.growing import ListMethod, call_method
+from undertow.frontend.interpret.in_place import written_by
 from undertow.frontend.interpret.instead import instead_of_math
 from undertow.frontend.interpret.list_calls import ON_LISTS, with_arrays
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
@@ -165,6 +166,9 @@ class Interpreter(Containers):
             return self.call_now(function, args, kwargs)
         if isinstance(function, CalledBack):
             function = function.function
+        if self.depth and (changes := written_by(function, args)) is not None:
+            self.write_array(*changes, kwargs, self._written_at(function))
+            return None
         function = needed(function, self.ctx, "'NoneType' object is not callable")
         if isinstance(function, handles.Dispatch):
             return (yield handles.dispatch(self, function, args, kwargs, env))
@@ -378,7 +382,7 @@ class Interpreter(Containers):
             computed = self.owned.adopt(computed)
             return self._with_views(function, args, kwargs, computed)
         module = getattr(function, "__module__", None)
-        if module == "math" and any(isinstance(a, Traced) for a in args):
+        if module == "math" and any(map(holds_traced, args)):
             raise CaptureError(
                 f"math.{function.__name__} cannot be captured for traced values",
                 hint=instead_of_math(function.__name__),

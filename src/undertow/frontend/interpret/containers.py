@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from undertow.errors import CaptureError, Span, UnknownName, kind_of
 from undertow.frontend.control.aliasing import array_from_outside
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.numpy_rows import Row
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressions, did_you_mean
@@ -435,6 +437,16 @@ class Containers(Expressions):
                 f"{said(array.type)} is a single number: it has no elements to assign to", hint="assign to the variable"
             )
         self.changes.update(array, replaced(array, key, value), called, f"{called} = {called}.copy()")
+
+    def write_array(self, row: Row, args: Sequence[Any], kwargs: dict[str, Any], called: str) -> None:
+        """A call of NumPy's that writes into its first argument."""
+        array = args[0]
+        if isinstance(array, np.ndarray):
+            self.owned.make_traced(array)
+            raise _array_from_outside(called)
+        if not array.type.rank:
+            raise CaptureError(f"{said(array.type)} is a single number", hint="assign to the variable")
+        self.changes.update(array, row(*args, **kwargs), called, f"{called} = {called}.copy()")
 
     def set_attribute(self, changed: Any, name: str, value: Any, called: str) -> Work:
         """`changed.name = value`, as the class of the object defines it."""

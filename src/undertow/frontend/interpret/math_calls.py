@@ -126,7 +126,7 @@ def radians(x: Any) -> Any:
 # What computes with Python's floats, and the others.
 IN_FLOATS: dict[str, Callable[..., Any]] = {
     "log": log, "degrees": degrees, "radians": radians, "hypot": hypot, "modf": rarer.parts_of,
-    "fmod": rarer.remainder_of_c, "remainder": rarer.nearest_remainder,
+    "fmod": lambda x, y: rarer.remainder_of_c(*floats(x, y)), "remainder": rarer.nearest_remainder,
     "ulp": rarer.last_place,
     "exp2": functions.exp2, "asinh": functions.asinh, "acosh": functions.acosh, "atanh": functions.atanh,
 }  # fmt: skip

@@ -302,11 +302,28 @@ def numpy_names() -> dict[Any, str]:
     return same | {getattr(np, name): row.public for row in CATALOGUE.values() for name in row.names("np.")}
 
 
+# What to write instead of functions of NumPy's that have no counterpart.
+_INSTEAD: Mapping[str, str] = {
+    **dict.fromkeys(("partition", "nanpartition"), "np.sort(x) is a partition too, of which every element is known"),
+    "argpartition": "np.argsort(x) is a partition too, of which every element is known",
+    "unique_values": "np.unique(x) gives the same values in order; NumPy leaves open in which order these are",
+    "roots": "the roots may be complex, and how many there are depends on the values: search for one in a loop",
+    **dict.fromkeys(("polymul", "polydiv"), "np.convolve(p, q) multiplies, and keeps zeros in front"),
+    **dict.fromkeys(("nanquantile", "nanpercentile"), "take them of what is known: np.quantile(x[~np.isnan(x)], q)"),
+    **dict.fromkeys(("frompyfunc", "vectorize"), "captured functions have a map: f.map(xs), or ut.map(f, xs) in one"),
+    "bitwise_count": "count in a loop, `while n: n &= n - 1; count += 1`, or map such a function over the array",
+    "packbits": "bits weigh powers of two: np.sum(x * 2 ** np.arange(8)[::-1])",
+    "histogram2d": "number the cells, and count: np.bincount(row * columns + column)",
+    "apply_over_axes": "apply the function to several axes: np.sum(x, axis=(0, 1))",
+}  # fmt: skip
+
+
 def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function of NumPy's with traced values somewhere in its arguments."""
     row = NUMPY.get(function) if isinstance(function, Hashable) else None
     if row is None:
-        raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=_NUMPY_HINT)
+        hint = _INSTEAD.get(getattr(function, "__name__", ""), _NUMPY_HINT)
+        raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=hint)
     return row(*args, **kwargs)
 
 
