@@ -443,7 +443,7 @@ class Containers(Expressions):
         array = args[0]
         if isinstance(array, np.ndarray):
             self.owned.make_traced(array)
-            raise _array_from_outside(called)
+            raise array_from_outside(called, f"work on a copy of it, {called} = {called}.copy(), and return that")
         if not array.type.rank:
             raise CaptureError(f"{said(array.type)} is a single number", hint="assign to the variable")
         self.changes.update(array, row(*args, **kwargs), called, f"{called} = {called}.copy()")
