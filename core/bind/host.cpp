@@ -162,8 +162,9 @@ nb::object number_of(const std::byte* data, DType dtype) {
     case DType::F32: return nb::float_(static_cast<double>(read(float{})));
     case DType::F64: return nb::float_(read(double{}));
     case DType::C64: return nb::cast(std::complex<double>(read(std::complex<float>{})));
-    case DType::C128: return nb::cast(read(std::complex<double>{}));
+    case DType::C128: break;
   }
+  return nb::cast(read(std::complex<double>{}));
 }
 
 bool fits(const Array& array, const std::vector<int64_t>& shape, const ValueType& slot) {
@@ -274,6 +275,7 @@ void bind_host(nb::module_& module) {
       .def_ro("recalled", &RunStats::recalled)
       .def_ro("changed", &RunStats::changed)
       .def_ro("shared_steps", &RunStats::shared_steps)
+      .def_ro("tasks", &RunStats::tasks)
       .def_ro("joint_runs", &RunStats::joint_runs)
       .def_ro("joint_tables", &RunStats::joint_tables)
       .def_ro("peak_frames", &RunStats::peak_frames)

@@ -157,6 +157,9 @@ class RunStats:
     @property
     def shared_steps(self) -> int: ...
     @property
+    def tasks(self) -> int:
+        """Parts of calls that ran by themselves, perhaps on other threads."""
+    @property
     def joint_runs(self) -> int:
         """Runs of operators for the lanes of several tables at once, and how many tables these were."""
     @property

@@ -4,6 +4,7 @@
 // kernels and the functions in lanes.h touch them: see docs/design/0013-memory.md.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -80,6 +81,7 @@ class Blocks {
   }
   void add(Block* block);     ///< as a free one
   void remove(Block* block);  ///< one that is in use: it is the caller's
+  void accept(Block* block);  ///< one that is in use, and was removed from others
   /// Give free ones back to the system, the largest first, until no more than so many bytes are left.
   void trim(int64_t most);
   int64_t bytes() const { return bytes_; }
@@ -111,10 +113,31 @@ class Blocks {
   int64_t bytes_ = 0;  ///< of all
 };
 
+/// What several threads may take together, of bytes or of frames.
+class Budget {
+ public:
+  explicit Budget(int64_t most) : left_(most) {}
+
+  /// Take so many, and some more if there are: asking often would cost. Returns how many were taken; 0: too many.
+  int64_t take(int64_t count, int64_t more) {
+    for (const int64_t wanted : {count + more, count}) {
+      if (left_.fetch_sub(wanted, std::memory_order_relaxed) >= wanted) return wanted;
+      left_.fetch_add(wanted, std::memory_order_relaxed);
+    }
+    return 0;
+  }
+  void give(int64_t count) { left_.fetch_add(count, std::memory_order_relaxed); }
+  int64_t left() const { return left_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> left_;
+};
+
 /// The blocks of one run; not thread-safe. They are kept for the next run: fresh memory costs a fault for each page.
 class Pool {
  public:
-  explicit Pool(int64_t limit);
+  /// With a limit of its own, or with a budget that it shares.
+  explicit Pool(int64_t limit, Budget* budget = nullptr);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   ~Pool();
@@ -126,15 +149,27 @@ class Pool {
   }
   /// Take a block with one reference out of the pool: the caller owns it, and gives it to a Buffer.
   void release(Block* block);
+  /// The opposite: a block that another pool has released is taken into this one.
+  void adopt(Block* block);
+  /// Others use so many bytes of what this pool may take: fewer, if negative.
+  void lend(int64_t bytes) { limit_ -= bytes; }
+  void measure() { peak_ = live_; }
+  /// Give back to the budget what is not in use.
+  void give_back() {
+    if (budget_ != nullptr) budget_->give(std::exchange(limit_, live_) - live_);
+  }
+  void reached(int64_t bytes) { peak_ = peak_ > live_ + bytes ? peak_ : live_ + bytes; }
   int64_t live() const { return live_; }
-  int64_t room() const { return limit_ - live_; }
+  int64_t room() const { return limit_ - live_ + (budget_ != nullptr ? budget_->left() : 0); }
   int64_t peak() const { return peak_; }
 
  private:
   void recycle(Block* block);
+  void extend(int64_t size);
 
   Blocks blocks_;
-  int64_t limit_;
+  Budget* budget_;
+  int64_t limit_;  ///< or what it has taken of the budget
   int64_t live_ = 0;
   int64_t peak_ = 0;
 };

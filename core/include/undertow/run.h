@@ -118,6 +118,7 @@ struct RunStats {
   int64_t recalled = 0;      ///< results that an earlier wave had computed
   int64_t changed = 0;       ///< arrays that an operator has written into, instead of a copy
   int64_t shared_steps = 0;  ///< steps that several threads worked on
+  int64_t tasks = 0;         ///< parts of invocations that run by themselves, perhaps on other threads
   int64_t joint_runs = 0;    ///< deferred steps that ran for several tables at once
   int64_t joint_tables = 0;  ///< tables of all these
   int64_t peak_frames = 0;

@@ -178,7 +178,7 @@ void PackedMatrix::multiply(int64_t m, const void* a, int64_t a_row, void* out, 
 
 void accumulate_outer(const Functions& isa, int64_t lanes, const View& x, const View& g, void* out, bool add,
                       Scratch& scratch) {
-  constexpr int64_t kFewLanes = 128;  // below that, loading and storing a register tile is most of our kernel's time
+  constexpr int64_t kFewLanes = 16;  // below that, loading and storing a register tile is most of our kernel's time
   const int64_t element = size_of(x.dtype), k = x.count(), n = g.count();
   const bool is_thin = lanes < kFewLanes || n < gemm_of(isa, x.dtype).panel;
   const Matrix left{x.data, 1, x.stride / element}, right{g.data, g.stride / element, 1};

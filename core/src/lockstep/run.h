@@ -116,6 +116,12 @@ class Lockstep final : public TableRunner {
   void resume(Invocation& invocation) override;
   void step() override;
 
+  /// Deferred steps that nothing in this run waits for: what the owner of this part of a run needs is complete then.
+  void run_kept() {
+    if (has_deferred(DeferredKind::Kept)) run_deferred(DeferredKind::Kept);
+    if (has_deferred(DeferredKind::Ahead)) run_deferred(DeferredKind::Ahead);
+  }
+
   // run.cpp: tags
   Place where(std::vector<Label>& labels) const override;
   Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override;

@@ -215,11 +215,7 @@ void Lockstep::finish_chunk(Wave& wave) {
   const Invocation& invocation = *wave.invocation;
   Chunk* chunk = wave.chunk;
   const auto makes_entries = [](const Part* part) { return part->makes_entries; };
-  if ((has_deferred(DeferredKind::Kept) || has_deferred(DeferredKind::Ahead)) &&
-      std::ranges::any_of(invocation.parts, makes_entries)) {
-    run_deferred(DeferredKind::Kept);
-    run_deferred(DeferredKind::Ahead);
-  }
+  if (std::ranges::any_of(invocation.parts, makes_entries)) run_kept();
   for (const Piece& piece : chunk->pieces) deliver(piece, invocation.phase);
   wave.chunk = nullptr;
   if (invocation.phase + 1 == invocation.visits) {

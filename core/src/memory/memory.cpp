@@ -180,6 +180,11 @@ void Blocks::remove(Block* block) {
   bytes_ -= block->size;
 }
 
+void Blocks::accept(Block* block) {
+  link(block);
+  bytes_ += block->size;
+}
+
 void Blocks::free_away(Block* block) {
   bytes_ -= block->size;
   free_block(block);
@@ -194,13 +199,26 @@ void Blocks::trim(int64_t most) {
     }
 }
 
-Pool::Pool(int64_t limit) : limit_(limit) { spare().begin(blocks_); }
+Pool::Pool(int64_t limit, Budget* budget) : budget_(budget), limit_(budget != nullptr ? 0 : limit) {
+  spare().begin(blocks_);
+}
 
-Pool::~Pool() { spare().end(blocks_, peak_); }
+Pool::~Pool() {
+  spare().end(blocks_, peak_);
+  if (budget_ != nullptr) budget_->give(limit_);
+}
+
+/// Take more of the budget: there must be room for another block.
+void Pool::extend(int64_t size) {
+  constexpr int64_t kMore = int64_t{1} << 18;
+  if (budget_ != nullptr) limit_ += budget_->take(live_ + size - limit_, kMore);
+  if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};
+}
 
 Block* Pool::take(int64_t bytes, Home home) {
   const int64_t size = Blocks::size_for(bytes);
-  if (live_ + size > limit_) throw OverLimit{OverLimit::Kind::Memory, live_ + size};
+  if (live_ + size > limit_) [[unlikely]]
+    extend(size);
   Block* block = blocks_.take(bytes, home);
   live_ += size;
   if (live_ > peak_) peak_ = live_;
@@ -220,6 +238,12 @@ void Pool::recycle(Block* block) {
 void Pool::release(Block* block) {
   live_ -= block->size;
   blocks_.remove(block);
+}
+
+void Pool::adopt(Block* block) {
+  blocks_.accept(block);
+  live_ += block->size;
+  peak_ = std::max(peak_, live_);
 }
 
 Buffer::Buffer(const Buffer& other) {

@@ -18,6 +18,23 @@ void RunCache::forget(Result& result) {
   tables_.pool.drop(result.output.block);
 }
 
+const PackedMatrix* PackedMatrices::packed(const View& matrix, int64_t k, int64_t n, int64_t row_stride,
+                                           int64_t column_stride, bool& has_packed) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : matrices_)
+    if (known->data == matrix.data && known->k == k && known->n == n && known->row_stride == row_stride)
+      return &known->packed;
+  if (matrices_.size() == kMostCached) return nullptr;
+  Buffer panels;
+  panels.resize(z(PackedMatrix::bytes_of(functions(), matrix.dtype, k, n)));
+  std::byte* const to = panels.data();
+  matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, std::move(panels),
+                                                      PackedMatrix(functions(), matrix.dtype, k, n, to)}));
+  matrices_.back()->packed.pack(matrix.data, row_stride, column_stride);
+  has_packed = true;
+  return &matrices_.back()->packed;
+}
+
 bool RunCache::recall(Table& table, const OpItem& item) {
   for (const Result& result : results_) {
     if (result.item != &item) continue;
@@ -47,7 +64,7 @@ void RunCache::remember(Table& table, const OpItem& item) {
       result = std::move(made);
       return;
     }
-  if (results_.size() < kMost)
+  if (results_.size() < kMostCached)
     results_.push_back(std::move(made));
   else
     forget(made);
@@ -60,8 +77,15 @@ const PackedMatrix* RunCache::packed(const Table& table, const OpItem& item, int
     if (known->data == matrix.data && known->k == k && known->n == n && known->row_stride == row_stride)
       return &known->packed;
   const Column column = tables_.column(table, item.inputs[z(operand)]);
+  if (shared_ != nullptr && column.block == nullptr && column.stride == 0 && column.data == matrix.data &&
+      !memory_is_guarded) {
+    bool has_packed = false;
+    const PackedMatrix* found = shared_->packed(matrix, k, n, row_stride, column_stride, has_packed);
+    stats_.packed += has_packed;
+    return found;
+  }
   const int64_t bytes = PackedMatrix::bytes_of(functions(), matrix.dtype, k, n);
-  if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMost || !has_room(bytes)) return nullptr;
+  if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMostCached || !has_room(bytes)) return nullptr;
   Block* panels = tables_.pool.take(bytes, tables_.slot(*table.region, item.inputs[z(operand)]).home);
   matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, column.block, panels,
                                                       PackedMatrix(functions(), matrix.dtype, k, n, panels->data())}));

@@ -4,6 +4,7 @@
 // no other value can take their place; memory of the caller and of constants outlives the run.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "memory/table.h"
@@ -12,9 +13,30 @@
 
 namespace undertow {
 
+constexpr size_t kMostCached = 64;  // results, and matrices: a plan has few weights
+
+/// Packed forms of matrices that several threads read, and that outlive them. Each is packed by the first who asks.
+class PackedMatrices {
+ public:
+  /// Null: there are too many. `has_packed` tells whether this call did it.
+  const PackedMatrix* packed(const View& matrix, int64_t k, int64_t n, int64_t row_stride, int64_t column_stride,
+                             bool& has_packed);
+
+ private:
+  struct Matrix {
+    const void* data;
+    int64_t k, n, row_stride;
+    Buffer panels;
+    PackedMatrix packed;
+  };
+
+  std::mutex mutex_;  // guards the list; a matrix does not change once it is there
+  std::vector<std::unique_ptr<Matrix>> matrices_;
+};
+
 class RunCache {
  public:
-  RunCache(Tables& tables, RunStats& stats) : tables_(tables), stats_(stats) {}
+  RunCache(Tables& tables, RunStats& stats, PackedMatrices* shared) : tables_(tables), stats_(stats), shared_(shared) {}
   RunCache(const RunCache&) = delete;
   RunCache& operator=(const RunCache&) = delete;
   ~RunCache();
@@ -47,9 +69,9 @@ class RunCache {
   }
   void forget(Result& result);
 
-  static constexpr size_t kMost = 64;  // results, and matrices: a plan has few weights
   Tables& tables_;
   RunStats& stats_;
+  PackedMatrices* const shared_;  ///< for values that are lent; null: there are no others who read them
   std::vector<Result> results_;
   std::vector<std::unique_ptr<Matrix>> matrices_;
 };

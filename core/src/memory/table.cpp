@@ -8,6 +8,7 @@
 
 namespace undertow {
 Tables::~Tables() {
+  if (frames_left_ != nullptr) frames_left_->give(most_frames);
   // After a fault some tables are still in use: then the space is not kept.
   if (pool.live() > 0 || space_->tables.size() > Idle<TableSpace>::kFew ||
       space_->shapes.size() > Idle<TableSpace>::kFew)
@@ -22,10 +23,8 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   are_frames = are_frames && region.kind != Region::Kind::Branch;
   if (are_frames) {
     frames += lanes;
-    if (frames > most_frames) {
-      frames -= lanes;
-      throw OverLimit{OverLimit::Kind::Frames};
-    }
+    if (frames > most_frames) [[unlikely]]
+      extend(lanes);
     if (frames > peak_frames) peak_frames = frames;
   }
   const int64_t slots = static_cast<int64_t>(region.slots.size());
@@ -57,6 +56,15 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
     call.entries.clear();
   }
   return table;
+}
+
+/// There are more frames than there may be: take more of the budget.
+void Tables::extend(int64_t lanes) {
+  constexpr int64_t kMore = 1 << 14;
+  if (frames_left_ != nullptr) most_frames += frames_left_->take(frames - most_frames, kMore);
+  if (frames <= most_frames) return;
+  frames -= lanes;
+  throw OverLimit{OverLimit::Kind::Frames};
 }
 
 void Tables::drop(Table& table, int32_t number) {
@@ -171,6 +179,23 @@ Box Tables::lent(const Slot& slot, const View& input) {
   box.data = box.block->data();
   lanes::copy(box.data, input.data, bytes);
   return box;
+}
+
+void Tables::adopt(const Slot& slot, Box& to, Box& from, Pool& other) {
+  const int64_t* own = shape({from.shape, z(slot.rank())});
+  pool.drop(to.block);
+  if (from.block != nullptr && from.block->refs == 1 && from.block->data() == from.data && !from.block->is_away()) {
+    other.release(from.block);
+    pool.adopt(from.block);
+    to = {from.block, from.data, own};
+  } else {
+    const int64_t bytes = View{from.data, 0, own, slot.rank(), slot.dtype}.bytes();
+    Block* block = pool.take(bytes, slot.home);
+    lanes::copy(block->data(), from.data, bytes);
+    other.drop(from.block);
+    to = {block, block->data(), own};
+  }
+  from = {};
 }
 
 Box Tables::boxed(const Slot& slot, const Column& column, int64_t lane) {

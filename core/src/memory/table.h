@@ -1,8 +1,10 @@
 // Tables: the slots of one region for some lanes, as columns, and the state kept with them between phases.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "memory/store.h"
@@ -126,7 +128,8 @@ struct TableSpace {
 /// Makes and ends tables, and moves values between columns.
 class Tables {
  public:
-  Tables(const Plan& plan, int64_t memory) : plan_(plan), pool(memory), space_(Idle<TableSpace>::all().take()) {}
+  Tables(const Plan& plan, int64_t memory, Budget* bytes = nullptr, Budget* frames_left = nullptr)
+      : plan_(plan), pool(memory, bytes), frames_left_(frames_left), space_(Idle<TableSpace>::all().take()) {}
   Tables(const Tables&) = delete;
   Tables& operator=(const Tables&) = delete;
   ~Tables();
@@ -210,6 +213,24 @@ class Tables {
   const int64_t* shape(std::span<const int64_t> sizes);
   const int64_t* static_shape(const Slot& slot) { return shape(slot.shape); }
 
+  /// Move a value from a pool of another thread, which is done with it, to a box.
+  void adopt(const Slot& slot, Box& to, Box& from, Pool& other);
+  /// Measure peaks from here on.
+  void measure() {
+    peak_frames = frames;
+    pool.measure();
+  }
+  /// As many frames and bytes were in use elsewhere at once.
+  void reached(int64_t other_frames, int64_t bytes) {
+    peak_frames = std::max(peak_frames, frames + other_frames);
+    pool.reached(bytes);
+  }
+  /// Give back what is not in use to the budgets.
+  void give_back() {
+    if (frames_left_ != nullptr) frames_left_->give(std::exchange(most_frames, frames) - frames);
+    pool.give_back();
+  }
+
   /// Scratch memory for one kernel call at a time.
   Scratch& scratch() { return space_->scratch; }
 
@@ -217,6 +238,7 @@ class Tables {
 
  private:
   [[noreturn]] static void missing();
+  void extend(int64_t lanes);
 
   const Plan& plan_;
 
@@ -227,6 +249,7 @@ class Tables {
   int64_t most_frames = INT64_MAX;
 
  private:
+  Budget* frames_left_;  ///< which it shares: `most_frames` is what it has taken of it
   std::unique_ptr<TableSpace> space_;
 };
 

@@ -217,6 +217,10 @@ void collect_lanes(Tables& tables, Entry& entry, const CollectItem& item, int64_
 
 void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partial>& partials) {
   const auto moved = [&](Block* block, int64_t bytes) {
+    if (block->refs == 1 && !block->is_away()) {
+      tables.pool.release(block);
+      return Buffer(block, z(bytes));
+    }
     Buffer made;
     made.resize(z(bytes));
     lanes::copy(made.data(), block->data(), bytes);
@@ -232,20 +236,32 @@ void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partia
   }
 }
 
-void add_partial(Tables& tables, const Partial& partial) {
+void add_partial(Tables& tables, Partial& partial) {
   Entry& entry = *partial.entry;
-  const DType dtype = tables.slot(*entry.region, entry.item->hoists[partial.index]).dtype;
-  const auto view = [](const Buffer& buffer, DType of, int64_t& count) {
-    count = static_cast<int64_t>(buffer.size()) / size_of(of);
-    return View{const_cast<std::byte*>(buffer.data()), 0, &count, 1, of};
+  Sum& sum = entry.sums[partial.index];
+  const auto size = [](const Buffer& buffer) { return static_cast<int64_t>(buffer.size()); };
+  const auto taken = [&](Buffer& buffer) {
+    Block* block = buffer.leave();
+    tables.pool.adopt(block);
+    return block;
   };
-  int64_t count = 0, rows = 0;
+  if (partial.is_rows) {
+    Sum::Rows made{size(partial.numbers) / 8, size(partial.values), nullptr, nullptr};
+    made.numbers = taken(partial.numbers);
+    made.rows = taken(partial.values);
+    sum.rows.push_back(made);
+    return;
+  }
+  const int64_t bytes = size(partial.values);
+  if (sum.whole == nullptr) {
+    sum.bytes = bytes;
+    sum.whole = taken(partial.values);
+    return;
+  }
+  is_new(tables, sum, bytes);
+  const DType dtype = tables.slot(*entry.region, entry.item->hoists[partial.index]).dtype;
   const Access access;
-  const View values = view(partial.values, dtype, count);
-  if (partial.is_rows)
-    collect_rows(tables, entry.sums[partial.index], 1, view(partial.numbers, DType::I64, rows), values, nullptr);
-  else
-    collect_whole(tables, entry.sums[partial.index], 1, values);
+  add_floats(dtype, sum.whole->data(), partial.values.data(), bytes / size_of(dtype));
 }
 
 void collect_into_entries(Tables& tables, Table& table, const CollectItem& item, Scratch& scratch) {

@@ -31,7 +31,7 @@ struct Partial {
 
 /// Take the sums of a thread's entry, to be added to those of the original.
 void take_partials(Tables& tables, Entry& from, Entry& entry, std::vector<Partial>& partials);
-void add_partial(Tables& tables, const Partial& partial);
+void add_partial(Tables& tables, Partial& partial);
 
 /// The sum collected by the entry that a lane of a table made.
 void take_collected(Tables& tables, Table& table, const CollectedItem& item, int64_t lane, const Entry* entry);

@@ -19,8 +19,9 @@ struct Position {
 
 class OperatorRunner {
  public:
-  OperatorRunner(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats)
-      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), cache_(tables, stats) {}
+  OperatorRunner(const Plan& plan, Tables& tables, Host& host, const RunOptions& options, RunStats& stats,
+                 PackedMatrices* packed = nullptr)
+      : plan_(plan), tables_(tables), host_(host), options_(options), stats_(stats), cache_(tables, stats, packed) {}
 
   /// Throws Stop, and sets `lane` to the lane of the table that faulted.
   void run(Table& table, const OpItem& item);

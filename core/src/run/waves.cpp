@@ -9,27 +9,24 @@
 
 namespace undertow {
 
-Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, const Run* owner)
+Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, const Run* owner, RunShare* share)
     : plan(of),
       options(with),
       host(by),
       stats(counts),
-      tables(of, with.memory),
-      operators(of, tables, by, with, counts),
+      tables(of, with.memory, share != nullptr ? &share->bytes : nullptr, share != nullptr ? &share->frames : nullptr),
+      operators(of, tables, by, with, counts, share != nullptr ? &share->packed : nullptr),
       poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()),
       owner_(owner) {
   if (options.shows_progress)
     poll.tell([](const void* self) { return static_cast<const Run*>(self)->progress(); }, this);
   tables.scratch().watch([](void* self) { static_cast<Poll*>(self)->look(); }, &poll);
-  tables.most_frames = options.frames;
+  tables.most_frames = share != nullptr ? 0 : options.frames;
   stats.fired.assign(z(plan.nodes), 0);
   clock.start(options.is_timed);
   if (owner == nullptr) return;
   stats.max_depth = owner->stats.max_depth;
-  for (size_t slot = 0; slot < plan.regions[0].slots.size(); ++slot) {
-    columns_.push_back(owner->shared(static_cast<int32_t>(slot)));
-    columns_.back().block = nullptr;
-  }
+  columns_.resize(plan.regions[0].slots.size());
   main_columns = columns_.data();
 }
 
@@ -50,22 +47,54 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
     begin(runner_of(plan.start.group), space_->root);
     poll.look();  // a timeout of 0 stops before anything runs
     loop();
+    finish_stats();
     results = values();
   });
   plan.calls_before = stats.activations;
   return results;
 }
 
-void Run::run(Invocation& invocation) {
+void Run::run(Invocation& invocation, bool is_first) {
   guarded([&] {
-    begin(made(lockstep_), invocation);
+    if (is_first) {
+      begin(made(lockstep_), invocation);
+    } else {
+      clock.start(options.is_timed);
+      resume(invocation);
+    }
     loop();
+    lockstep_->run_kept();
+    finish_stats();
   });
 }
 
 void Run::loop() {
   while (!stack_.empty()) stack_.back()->step();
-  finish_stats();
+}
+
+Column Run::lend(const Slot& slot, Column column, int64_t lanes) {
+  column.block = nullptr;
+  if (!slot.is_dynamic || column.data == nullptr) return column;
+  std::vector<Box>& boxes = lent_.emplace_back();
+  for (int64_t k = 0; k < (column.stride == 0 ? 1 : lanes); ++k) {
+    const Box& box = *column.lane<Box>(k);
+    boxes.push_back({nullptr, box.data, tables.shape({box.shape, z(slot.rank())})});
+  }
+  const int64_t stride = column.stride == 0 ? 0 : static_cast<int64_t>(sizeof(Box));
+  return {nullptr, reinterpret_cast<std::byte*>(boxes.data()), stride};
+}
+
+void Run::lend_main() {
+  const std::vector<Slot>& slots = plan.regions[0].slots;
+  for (size_t k = 0; k < slots.size(); ++k) columns_[k] = lend(slots[k], owner_->shared(static_cast<int32_t>(k)), 1);
+}
+
+void Run::adopt_deepest(const RunStats& part) {
+  if (part.max_depth <= stats.max_depth) return;
+  stats.max_depth = part.max_depth;
+  stats.deepest = part.deepest;
+  deepest_ = {};
+  for (Runner* runner : stack_) runner->forget_deepest();
 }
 
 // ------------------------------------------------------------------------------------------------------------------
@@ -219,8 +248,8 @@ void Run::finish_stats() {
 /// Of this run, of its tasks that have ended, and of the run that it is a part of.
 RunProgress Run::progress() const {
   RunProgress found = owner_ != nullptr ? owner_->progress() : RunProgress{};
-  found.activations += stats.activations + calls_of_tasks_.load(std::memory_order_relaxed);
-  found.waves += stats.waves + waves_of_tasks_.load(std::memory_order_relaxed);
+  found.activations += stats.activations + (tasks_ ? tasks_->calls() : 0);
+  found.waves += stats.waves + (tasks_ ? tasks_->waves() : 0);
   found.depth = std::max(found.depth, stats.max_depth);
   found.bytes += tables.pool.live();
   return found;

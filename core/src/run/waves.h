@@ -1,7 +1,7 @@
 // One run of a plan on one thread: what its runners share, and which of them runs which group.
 #pragma once
 
-#include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,8 +14,17 @@
 #include "run/door.h"
 #include "run/operators.h"
 #include "run/poll.h"
+#include "threads/tasks.h"
 
 namespace undertow {
+
+/// What the parts of a run on several threads have in common.
+struct RunShare {
+  RunShare(int64_t most_bytes, int64_t most_frames) : bytes(most_bytes), frames(most_frames) {}
+
+  Budget bytes, frames;
+  PackedMatrices packed;
+};
 
 /// What a run needs besides tables and runners; kept for the next run.
 struct RunSpace {
@@ -31,13 +40,21 @@ struct RunSpace {
 class Run final : private Caller {
  public:
   /// A whole run; or, given its owner, a part of another run, on another thread.
-  Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats, const Run* owner = nullptr);
+  Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats, const Run* owner = nullptr,
+      RunShare* share = nullptr);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run();
 
   std::vector<Value> run(std::span<const View> inputs);  ///< the whole run: main is entered like any function
-  void run(Invocation& invocation);                      ///< some lanes of the owner
+
+  // A part of a run: some lanes of the owner, whose values are borrowed, without references to their blocks.
+
+  void run(Invocation& invocation, bool is_first);  ///< its first phase, or the next one
+  Column lend(const Slot& slot, Column column, int64_t lanes);
+  void lend_main();  ///< what main has computed so far
+  /// Take over the deepest tag of a part, if it has been deeper.
+  void adopt_deepest(const RunStats& part);
 
   // The door. Entering and resuming return at once: `Caller::back` is called when a phase ends.
 
@@ -45,8 +62,10 @@ class Run final : private Caller {
   void resume(Invocation& invocation);
   /// A phase of the innermost invocation has ended.
   void leave(Invocation& invocation);
-  /// Run the remaining lanes on several threads; false if that does not pay.
-  bool share(Invocation& invocation, const Progress& progress);
+  /// Run the remaining lanes as tasks; false if that does not pay.
+  bool share(Invocation& invocation, const Progress& progress) {
+    return owner_ == nullptr && invocation.lanes() - progress.done > 1 && made(tasks_).share(invocation, progress);
+  }
 
   /// A shared value of main.
   Column shared(int32_t slot) const { return main_columns != nullptr ? main_columns[slot] : agenda_->shared(slot); }
@@ -103,17 +122,17 @@ class Run final : private Caller {
   void guarded(Work&& work);
 
   bool goes_narrow(const Invocation& invocation) const;
-  bool goes_parallel(const Invocation& invocation, const Progress& progress) const;
 
   std::unique_ptr<RunSpace> space_ = Idle<RunSpace>::all().take();
   std::vector<Runner*>& stack_ = space_->stack;
-  std::vector<Column> columns_;  ///< of the owner's main, without blocks: reference counts are not thread-safe
   const Run* owner_;             ///< of which it is a part
-  std::atomic<int64_t> calls_of_tasks_ = 0, waves_of_tasks_ = 0;  ///< of those that have ended on other threads
+  std::vector<Column> columns_;  ///< of the owner's main
+  std::deque<std::vector<Box>> lent_;
   Place deepest_;  ///< where the deepest tag continues when that call returns
   std::optional<Narrow> narrow_;
   std::optional<lockstep::Lockstep> lockstep_;
   std::optional<agenda::Agenda> agenda_;
+  std::optional<Tasks> tasks_;
 };
 
 }  // namespace undertow

@@ -1,6 +1,6 @@
-// The lanes of one invocation on several threads: each task runs some of them as an invocation with tables of its own.
+#include "threads/tasks.h"
+
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kFewFrames = int64_t{1} << 20;  // with a lower limit of frames, one thread runs all
 constexpr int64_t kManyCalls = int64_t{1} << 21;  // two milliseconds or more: worth waking other threads
 constexpr int64_t kManyLanes = 1024;              // lanes of a scalar group that are enough for all threads
-constexpr int64_t kTasks = 32;                    // more than threads, so that these end at about the same time
+constexpr int64_t kScalarTasks = 32;              // more than threads, so that these end at about the same time
+constexpr int64_t kMostTasks = 16;                // each has sums of its own, which one thread adds
 
 /// Thrown in a task when an earlier task has failed: its result is not needed.
 struct Cancelled {};
@@ -26,8 +27,10 @@ struct Cancelled {};
 /// The host of a task. Tasks run no operators of the host, and only the owner's thread may poll the owner's host.
 class TaskHost : public Host {
  public:
-  TaskHost(Host* owner, int64_t task, const std::atomic<int64_t>& first_failed)
-      : owner_(owner), task_(task), first_failed_(first_failed) {}
+  TaskHost(int64_t task, const std::atomic<int64_t>& first_failed) : task_(task), first_failed_(first_failed) {}
+
+  /// From here on, this thread works on the task; null: it is not the owner's.
+  void begin(Host* owner) { owner_ = owner; }
 
   void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
   void poll() override {
@@ -39,7 +42,7 @@ class TaskHost : public Host {
   }
 
  private:
-  Host* owner_;
+  Host* owner_ = nullptr;
   int64_t task_;
   const std::atomic<int64_t>& first_failed_;
 };
@@ -48,94 +51,6 @@ class TaskHost : public Host {
 struct Range {
   size_t part;
   int64_t lane, count;
-};
-
-/// Some lanes of an invocation as one of their own. Arguments are borrowed, since reference counts are not thread-safe;
-/// results are written to columns that the owner has made.
-class Task final : public Caller {
- public:
-  Task(const Plan& plan, const Invocation& owner, const std::vector<std::vector<Column>>& rooms, Range range,
-       Tables& tables)
-      : plan_(plan), rooms_(rooms), tables_(tables) {
-    made_ = {this, owner.group, owner.visits, owner.resume_group, 0, owner.depth, {}, nullptr, nullptr};
-    for (; range.count > 0; ++range.part, range.lane = 0) {
-      const int64_t count = std::min(range.count, owner.parts[range.part]->lanes - range.lane);
-      lend(*owner.parts[range.part], range.part, range.lane, count);
-      range.count -= count;
-    }
-    for (Lanes& part : parts_) made_.parts.push_back(&part);
-  }
-
-  Invocation& invocation() { return made_; }
-
-  /// The sums that its lanes have collected, for the owner to add.
-  void take_partials(std::vector<Partial>& partials) {
-    for (size_t k = 0; k < entries_.size(); ++k) undertow::take_partials(tables_, entries_[k], *owners_[k], partials);
-  }
-
-  Column room(Part& part, size_t result) override {
-    const Lanes& lanes = static_cast<Lanes&>(part);
-    return rooms_[lanes.number][result].from(lanes.from);
-  }
-  void take(Part& part, size_t result, const Slot& slot, const Column& column) override {
-    const Slot& to = part.region->slots[z(part.item->results[result])];
-    tables_.put(to, room(part, result), nullptr, slot, column, part.lanes);
-  }
-  void taken(Part&) override {}
-  void back(Invocation&) override {}
-  Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override {
-    const Lanes& lanes = static_cast<const Lanes&>(part);
-    return lanes.owner->invocation->caller->out(*lanes.owner, lanes.from + lane, labels);
-  }
-
- private:
-  struct Lanes : Part {
-    const Part* owner;
-    size_t number;  ///< of the owner's part
-    int64_t from;   ///< lane of it
-    std::vector<Entry*> below;
-  };
-
-  void lend(const Part& owner, size_t number, int64_t from, int64_t count) {
-    Lanes& part = parts_.emplace_back();
-    static_cast<Part&>(part) = owner;
-    part.invocation = &made_;
-    part.owner = &owner;
-    part.number = number;
-    part.from = from;
-    part.lanes = count;
-    for (Column& column : part.arguments) {
-      column = column.from(from);
-      column.block = nullptr;
-    }
-    if (plan_.regions[z(owner.item->body)].hoisted == 0) return;
-    const Entry* last = nullptr;
-    for (int64_t lane = from; lane < from + count; ++lane) {
-      Entry* entry = owner.entry_of(lane);
-      if (entry != last) lend(*entry);
-      last = entry;
-      part.below.push_back(&entries_.back());
-    }
-    part.row = nullptr;
-    part.entries = part.below.data();
-    if (owner.row != nullptr || owner.entries != nullptr) return;
-    part.entries = nullptr;
-    part.entry = &entries_.back();
-  }
-
-  void lend(Entry& entry) {
-    entries_.push_back({entry.region, entry.item, entry.values, std::vector<Sum>(entry.sums.size())});
-    owners_.push_back(&entry);
-    for (Column& column : entries_.back().values) column.block = nullptr;
-  }
-
-  const Plan& plan_;
-  const std::vector<std::vector<Column>>& rooms_;
-  Tables& tables_;
-  Invocation made_;
-  std::deque<Lanes> parts_;
-  std::deque<Entry> entries_;
-  std::vector<Entry*> owners_;  ///< the original of each
 };
 
 /// Divide the remaining lanes into tasks.
@@ -152,69 +67,374 @@ std::vector<Range> cut(const Invocation& invocation, const Progress& progress, i
   return ranges;
 }
 
-}  // namespace
+/// How much of something a task uses in a phase: frames, or bytes.
+struct Use {
+  int64_t kept = 0;  ///< from the phase before, or for the next
+  int64_t most = 0;
+};
 
-/// With matrix products, the last bits of results may depend on the width of waves: there, whether and where waves are
-/// cut must not depend on the number of threads. Waves of scalars may be cut anywhere. If the last run of the plan made
-/// many calls (or waves must be narrow), they are cut as soon as there are many lanes; else when the lanes done so far
-/// suggest that much work is left.
-bool Run::goes_parallel(const Invocation& invocation, const Progress& progress) const {
-  if (options.threads < 2 || options.is_traced || options.frames < kFewFrames || invocation.visits > 1 ||
-      !plan.groups[z(invocation.group)].is_parallel || invocation.depth == 0)
-    return false;
-  const int64_t left = invocation.lanes() - progress.done;
-  if (!plan.groups[z(invocation.group)].is_scalar) return progress.done == 0 && left > options.width;
-  if (progress.done == 0) {
-    const bool is_eager = options.width < kManyLanes || plan.calls_before >= 4 * kManyCalls;
-    return is_eager && left > std::min(kManyLanes, options.width);
+/// What tasks use at most, if so many run at once, and the others keep what they have for their next phase.
+class Uses {
+ public:
+  void add(const Use& use) {
+    kept_ += use.kept;
+    more_ = std::max(more_, use.most - use.kept);
   }
-  return (stats.activations - progress.calls_before) / progress.done * left >= kManyCalls;
+  int64_t most(size_t at_once) const { return kept_ + more_ * static_cast<int64_t>(at_once); }
+
+ private:
+  int64_t kept_ = 0, more_ = 0;
+};
+
+/// Call `see` with each entry above some lanes of a part; equal ones in a row count once.
+template <class See>
+void each_entry(const Part& part, int64_t from, int64_t count, See&& see) {
+  const Entry* last = nullptr;
+  for (int64_t lane = from; lane < from + count; ++lane) {
+    Entry* entry = part.entry_of(lane);
+    if (entry != last && entry != nullptr) see(*entry);
+    last = entry;
+  }
 }
 
-bool Run::share(Invocation& invocation, const Progress& progress) {
-  if (!goes_parallel(invocation, progress)) return false;
-  int64_t width = options.width;
-  if (plan.groups[z(invocation.group)].is_scalar)
-    width = std::min(width, (invocation.lanes() - progress.done + kTasks - 1) / kTasks);
+/// Add what a task has counted since it was asked last. What it has reached at most stays.
+void move_counts(RunStats& from, RunStats& to) {
+  for (auto count : {&RunStats::activations, &RunStats::waves, &RunStats::lanes, &RunStats::packed, &RunStats::recalled,
+                     &RunStats::changed, &RunStats::joint_runs, &RunStats::joint_tables})
+    to.*count += std::exchange(from.*count, 0);
+  to.peak_width = std::max(to.peak_width, from.peak_width);
+  for (size_t k = 0; k < from.seconds.size(); ++k) to.seconds[k] += std::exchange(from.seconds[k], 0);
+  for (size_t node = 0; node < from.fired.size(); ++node) to.fired[node] += std::exchange(from.fired[node], 0);
+}
+
+}  // namespace
+
+/// Some lanes of an invocation as one of their own, in a run of its own. Arguments are borrowed, since reference counts
+/// are not thread-safe; numbers are written to columns that the owner has made, boxes are handed over when all tasks are
+/// done.
+class Task final : public Caller {
+ public:
+  Task(SharedLanes& shared, Range range, int64_t number);
+
+  /// Run the next phase, in this thread. `host` is that of the owner's run, if this is the owner's thread.
+  void run(Host* host);
+
+  /// What is left to do in the owner's thread when all tasks have ended a phase.
+  void hand_over(Run& owner);
+
+  RunStats stats;  ///< since the owner has asked for them
+  Use frames, bytes;
+
+  Column room(Part& part, size_t result) override;
+  void take(Part& part, size_t result, const Slot& slot, const Column& column) override;
+  void taken(Part&) override {}
+  void back(Invocation&) override {}
+  Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override {
+    const Lanes& lanes = static_cast<const Lanes&>(part);
+    return lanes.owner->invocation->caller->out(*lanes.owner, lanes.from + lane, labels);
+  }
+
+ private:
+  struct Lanes : Part {
+    const Part* owner;
+    size_t number;  ///< of the owner's part
+    int64_t from;   ///< lane of it
+    std::vector<Entry*> below;
+    std::vector<std::vector<Box>> boxes;  ///< results whose shapes only the run knows
+  };
+
+  void lend_entries(Lanes& part);
+  void lend_arguments(Lanes& part);
+
+  SharedLanes& shared_;
+  TaskHost host_;
+  Invocation invocation_;
+  std::deque<Lanes> parts_;
+  std::deque<Entry> entries_;
+  std::vector<Entry*> owners_;  ///< the original of each
+  std::vector<Partial> partials_;
+  std::optional<Run> run_;  ///< from the first phase to the last
+};
+
+/// An invocation whose lanes are shared out.
+class SharedLanes {
+ public:
+  SharedLanes(Run& run, Invocation& invocation)
+      : owner(run),
+        invocation(invocation),
+        share(run.tables.pool.room(), run.options.frames - run.tables.frames),
+        options(run.options) {
+    options.threads = 1;
+  }
+
+  /// Later phases may read what the owner has dropped by then.
+  void hold();
+  void release() {
+    for (Block* block : held_) owner.tables.pool.drop(block);
+    held_.clear();
+  }
+
+  bool is_last_phase() const { return invocation.phase + 1 == invocation.visits; }
+
+  /// Memory and frames that tasks take are missing in the owner's run.
+  void begin_phase() {
+    share.bytes.give(owner.tables.pool.room() - share.bytes.left());
+    share.frames.give(owner.tables.most_frames - owner.tables.frames - share.frames.left());
+    bytes_ = share.bytes.left();
+    frames_ = share.frames.left();
+  }
+  void end_phase() {
+    owner.tables.pool.lend(bytes_ - share.bytes.left());
+    owner.tables.most_frames -= frames_ - share.frames.left();
+  }
+
+  Run& owner;
+  Invocation& invocation;
+  RunShare share;
+  RunOptions options;  ///< of each task
+  std::atomic<int64_t> first_failed = INT64_MAX;  ///< later tasks stop; earlier ones go on, since they may fail too
+  std::vector<std::vector<Column>> rooms;         ///< for results of this phase, by part
+  std::deque<Task> tasks;
+
+ private:
+  void keep(Block* block) {
+    if (block == nullptr) return;
+    ++block->refs;
+    held_.push_back(block);
+  }
+  void keep(const Slot& slot, const Column& column, int64_t lanes) {
+    if (column.data == nullptr) return;
+    keep(column.block);
+    if (!slot.is_dynamic) return;
+    for (int64_t k = 0; k < (column.stride == 0 ? 1 : lanes); ++k) keep(column.lane<Box>(k)->block);
+  }
+
+  std::vector<Block*> held_;
+  int64_t bytes_ = 0, frames_ = 0;  ///< that were left when the phase began
+};
+
+void SharedLanes::hold() {
+  for (const Part* part : invocation.parts) {
+    const std::vector<Operand>& arguments = part->item->arguments;
+    for (size_t k = 0; k < part->arguments.size(); ++k)
+      if (arguments[k] != kNoSlot)
+        keep(owner.plan.slot(*part->region, arguments[k]), part->arguments[k], part->lanes);
+    if (invocation.phase > 0 || owner.plan.regions[z(part->item->body)].hoisted == 0) continue;
+    each_entry(*part, 0, part->lanes, [&](const Entry& entry) {
+      for (size_t k = 0; k < entry.values.size(); ++k)
+        keep(owner.plan.slot(*entry.region, entry.item->hoists[k]), entry.values[k], 1);
+    });
+  }
+  const std::vector<Slot>& slots = owner.plan.regions[0].slots;
+  for (size_t k = 0; k < slots.size(); ++k) keep(slots[k], owner.shared(static_cast<int32_t>(k)), 1);
+}
+
+Task::Task(SharedLanes& shared, Range range, int64_t number)
+    : shared_(shared),
+      host_(number, shared.first_failed),
+      invocation_{this, shared.invocation.group, shared.invocation.visits, shared.invocation.resume_group, 0,
+                  shared.invocation.depth, {}, nullptr, nullptr} {
+  for (; range.count > 0; ++range.part, range.lane = 0) {
+    const Part& owner = *shared.invocation.parts[range.part];
+    Lanes& part = parts_.emplace_back();
+    static_cast<Part&>(part) = owner;
+    part.invocation = &invocation_;
+    part.owner = &owner;
+    part.number = range.part;
+    part.from = range.lane;
+    part.lanes = std::min(range.count, owner.lanes - range.lane);
+    range.count -= part.lanes;
+    invocation_.parts.push_back(&part);
+  }
+}
+
+void Task::run(Host* host) {
+  host_.begin(host);
+  const bool is_first = !run_;
+  if (is_first) {
+    run_.emplace(shared_.owner.plan, shared_.options, host_, stats, &shared_.owner, &shared_.share);
+    for (Lanes& part : parts_) lend_entries(part);
+  }
+  Tables& tables = run_->tables;
+  frames.kept = tables.frames;
+  bytes.kept = tables.pool.live();
+  tables.measure();
+  run_->lend_main();
+  for (Lanes& part : parts_) lend_arguments(part);
+  run_->run(invocation_, is_first);
+  for (size_t k = 0; k < entries_.size(); ++k) take_partials(tables, entries_[k], *owners_[k], partials_);
+  frames = {std::max(frames.kept, tables.frames), tables.peak_frames};
+  bytes = {std::max(bytes.kept, tables.pool.live()), tables.pool.peak()};
+  tables.give_back();
+  const auto has_boxes = [](const Lanes& part) {
+    return std::ranges::any_of(part.boxes, [](const auto& boxes) { return !boxes.empty(); });
+  };
+  // Its memory serves the next task; but values in boxes are still to be handed over.
+  if (shared_.is_last_phase() && std::ranges::none_of(parts_, has_boxes)) run_.reset();
+}
+
+void Task::lend_arguments(Lanes& part) {
+  const Part& owner = *part.owner;
+  part.item = owner.item;
+  part.arguments = owner.arguments;
+  for (size_t k = 0; k < part.arguments.size(); ++k) {
+    if (part.item->arguments[k] == kNoSlot) continue;
+    const Slot& slot = shared_.owner.plan.slot(*part.region, part.item->arguments[k]);
+    part.arguments[k] = run_->lend(slot, part.arguments[k].from(part.from), part.lanes);
+  }
+  const std::vector<int32_t>& results = part.item->results;
+  part.boxes.assign(results.size(), {});
+  for (size_t k = 0; k < results.size(); ++k)
+    if (results[k] != kNoSlot && part.region->slots[z(results[k])].is_dynamic)
+      part.boxes[k].assign(z(part.lanes), Box{nullptr, nullptr, nullptr});
+}
+
+/// Entries of its own, with the owner's values: what is collected in them is added to the owner's.
+void Task::lend_entries(Lanes& part) {
+  const Plan& plan = shared_.owner.plan;
+  if (plan.regions[z(part.item->body)].hoisted == 0) return;
+  const Part& owner = *part.owner;
+  const Entry* last = nullptr;
+  for (int64_t lane = part.from; lane < part.from + part.lanes; ++lane) {
+    Entry* entry = owner.entry_of(lane);
+    if (entry != last) {
+      entries_.push_back({entry->region, entry->item, entry->values, std::vector<Sum>(entry->sums.size())});
+      owners_.push_back(entry);
+      for (size_t k = 0; k < entry->values.size(); ++k)
+        entries_.back().values[k] = run_->lend(plan.slot(*entry->region, entry->item->hoists[k]), entry->values[k], 1);
+    }
+    last = entry;
+    part.below.push_back(&entries_.back());
+  }
+  part.row = nullptr;
+  part.entries = part.below.data();
+  if (owner.row != nullptr || owner.entries != nullptr) return;
+  part.entries = nullptr;
+  part.entry = &entries_.back();
+}
+
+Column Task::room(Part& part, size_t result) {
+  Lanes& lanes = static_cast<Lanes&>(part);
+  if (std::vector<Box>& boxes = lanes.boxes[result]; !boxes.empty())
+    return {nullptr, reinterpret_cast<std::byte*>(boxes.data()), sizeof(Box)};
+  return shared_.rooms[lanes.number][result].from(lanes.from);
+}
+
+void Task::take(Part& part, size_t result, const Slot& slot, const Column& column) {
+  const Slot& to = part.region->slots[z(part.item->results[result])];
+  run_->tables.put(to, room(part, result), nullptr, slot, column, part.lanes);
+}
+
+void Task::hand_over(Run& owner) {
+  for (Partial& partial : partials_) add_partial(owner.tables, partial);
+  partials_.clear();
+  for (Lanes& part : parts_)
+    for (size_t k = 0; k < part.boxes.size(); ++k) {
+      if (part.boxes[k].empty()) continue;
+      const Slot& slot = part.region->slots[z(part.item->results[k])];
+      const Column to = shared_.rooms[part.number][k].from(part.from);
+      for (int64_t lane = 0; lane < part.lanes; ++lane)
+        owner.tables.adopt(slot, *to.lane<Box>(lane), part.boxes[k][z(lane)], run_->tables.pool);
+      part.boxes[k].clear();
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+
+Tasks::Tasks(Run& run) : run_(run) {}
+Tasks::~Tasks() = default;
+
+/// How many lanes a task gets; 0: the lanes are not shared out. With matrix products and sums, the last bits of results
+/// depend on how waves are cut: there, this must not depend on the number of threads. Waves of scalars may be cut
+/// anywhere. If the last run of the plan made many calls (or waves must be narrow), they are cut as soon as there are
+/// many lanes; else when the lanes done so far suggest that much work is left.
+int64_t Tasks::width_of(const Invocation& invocation, const Progress& progress) const {
+  const RunOptions& options = run_.options;
+  const GroupFields& group = run_.plan.groups[z(invocation.group)];
+  if (options.is_traced || options.frames < kFewFrames || group.grain == 0 || invocation.depth == 0) return 0;
+  const int64_t left = invocation.lanes() - progress.done;
+  if (group.is_scalar && invocation.visits == 1 && run_.plan.collects.empty()) {
+    if (options.threads < 2) return 0;
+    if (progress.done == 0) {
+      const bool is_eager = options.width < kManyLanes || run_.plan.calls_before >= 4 * kManyCalls;
+      if (!is_eager || left <= std::min(kManyLanes, options.width)) return 0;
+    } else if ((run_.stats.activations - progress.calls_before) / progress.done * left < kManyCalls) {
+      return 0;
+    }
+    return std::min(options.width, (left + kScalarTasks - 1) / kScalarTasks);
+  }
+  if (progress.done > 0) return 0;
+  const auto is_inside = [&](const Part* part) { return part->region->group == invocation.group; };
+  if (std::ranges::any_of(invocation.parts, is_inside)) return left > options.width ? options.width : 0;
+  if (left < 2 * group.grain) return 0;
+  // Wider waves are quicker: so a third task begins where each has twice as many lanes as it must have.
+  const int64_t tasks = std::clamp(left / (2 * group.grain), int64_t{2}, kMostTasks);
+  return std::min((left + tasks - 1) / tasks, options.width);
+}
+
+bool Tasks::share(Invocation& invocation, const Progress& progress) {
+  const int64_t width = width_of(invocation, progress);
+  if (width == 0) return false;
+  auto shared = std::make_unique<SharedLanes>(run_, invocation);
   const std::vector<Range> ranges = cut(invocation, progress, width);
-  std::vector<std::vector<Column>> rooms(invocation.parts.size());
-  for (size_t part = progress.part; part < rooms.size(); ++part)
+  // Memory decides how wide waves are, and so bits: each task has its part, whatever the others take.
+  const int64_t parts = static_cast<int64_t>(ranges.size());
+  shared->options.memory = std::max<int64_t>(run_.tables.pool.room() / parts, 1);
+  for (const Range& range : ranges)
+    shared->tasks.emplace_back(*shared, range, static_cast<int64_t>(shared->tasks.size()));
+  if (invocation.visits > 1) {
+    shared->hold();
+    invocation.runner = this;
+    invocation.handle = shared.get();
+  }
+  SharedLanes& all = *shared_.emplace_back(std::move(shared));
+  run_phase(all);
+  return true;
+}
+
+void Tasks::enter(Invocation&) { throw Stop{Stop::Kind::Internal}; }
+void Tasks::step() { throw Stop{Stop::Kind::Internal}; }
+
+void Tasks::resume(Invocation& invocation) {
+  SharedLanes& shared = *static_cast<SharedLanes*>(invocation.handle);
+  shared.hold();
+  run_phase(shared);
+  run_.leave(invocation);
+}
+
+Place Tasks::where(std::vector<Label>&) const { return {running_->invocation.parts[0], 0}; }
+
+void Tasks::run_phase(SharedLanes& shared) {
+  Invocation& invocation = shared.invocation;
+  RunStats& stats = run_.stats;
+  shared.rooms.assign(invocation.parts.size(), {});
+  for (size_t part = 0; part < shared.rooms.size(); ++part)
     for (size_t k = 0; k < invocation.parts[part]->item->results.size(); ++k) {
       const bool is_order = invocation.parts[part]->item->results[k] == kNoSlot;
-      rooms[part].push_back(is_order ? Column{} : invocation.caller->room(*invocation.parts[part], k));
+      shared.rooms[part].push_back(is_order ? Column{} : invocation.caller->room(*invocation.parts[part], k));
     }
-  const size_t count = std::min(ranges.size(), z(options.threads));
-  RunOptions own = options;
-  own.threads = 1;
-  own.memory = std::max<int64_t>((options.memory - tables.pool.live()) / static_cast<int64_t>(count), 1);
+  shared.begin_phase();
+  running_ = &shared;
+  const size_t tasks = shared.tasks.size(), threads = std::min(tasks, z(run_.options.threads));
   std::atomic<size_t> next = 0;
-  std::atomic<int64_t> first_failed = INT64_MAX;  // later tasks stop; earlier ones go on, since they may fail too
-  std::vector<std::exception_ptr> failed(ranges.size());
+  std::vector<std::exception_ptr> failed(tasks);
   std::exception_ptr interrupted;
-  std::vector<RunStats> parts(ranges.size());
-  std::vector<std::vector<Partial>> partials(
-      ranges.size());  // by task: added in this order, whatever the number of threads
-  clock.stop(stats);   // tasks have clocks of their own
-  const auto work = [&](bool polls) {
-    for (size_t k; (k = next++) < ranges.size() && static_cast<int64_t>(k) < first_failed;) {
+  run_.clock.stop(stats);  // tasks have clocks of their own
+  const auto work = [&](Host* host) {
+    for (size_t k; (k = next++) < tasks && static_cast<int64_t>(k) < shared.first_failed;) {
       try {
-        TaskHost quiet(polls ? &host : nullptr, static_cast<int64_t>(k), first_failed);
-        RunOptions mine = own;
-        mine.shows_progress = own.shows_progress && polls;
-        Run worker(plan, mine, quiet, parts[k], this);
-        Task task(plan, invocation, rooms, ranges[k], worker.tables);
-        worker.run(task.invocation());
-        task.take_partials(partials[k]);
-        calls_of_tasks_.fetch_add(parts[k].activations, std::memory_order_relaxed);
-        waves_of_tasks_.fetch_add(parts[k].waves, std::memory_order_relaxed);
+        Task& task = shared.tasks[k];
+        task.run(host);
+        calls_.fetch_add(task.stats.activations, std::memory_order_relaxed);
+        waves_.fetch_add(task.stats.waves, std::memory_order_relaxed);
       } catch (const Cancelled&) {
       } catch (const Stop&) {
         failed[k] = std::current_exception();
-        for (int64_t known = first_failed; static_cast<int64_t>(k) < known;)
-          if (first_failed.compare_exchange_weak(known, static_cast<int64_t>(k))) break;
+        for (int64_t known = shared.first_failed; static_cast<int64_t>(k) < known;)
+          if (shared.first_failed.compare_exchange_weak(known, static_cast<int64_t>(k))) break;
       } catch (...) {  // raised by the host, so in this thread
         interrupted = std::current_exception();
-        first_failed = -1;
+        shared.first_failed = -1;
       }
     }
   };
@@ -222,11 +442,11 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
   std::mutex mutex;
   std::condition_variable is_done;
   size_t running = 0;  // guarded by the mutex
-  for (size_t k = 1; k < count; ++k) {
+  for (size_t k = 1; k < threads; ++k) {
     try {
       const std::lock_guard lock(mutex);
       helpers.emplace_back([&] {
-        work(false);
+        work(nullptr);
         const std::lock_guard lock(mutex);
         if (--running == 0) is_done.notify_one();
       });
@@ -235,47 +455,45 @@ bool Run::share(Invocation& invocation, const Progress& progress) {
       break;
     }
   }
-  work(true);
-  while (first_failed >= 0) {
+  work(&run_.host);
+  while (shared.first_failed >= 0) {
     {
       std::unique_lock lock(mutex);
       if (is_done.wait_for(lock, std::chrono::milliseconds(10), [&] { return running == 0; })) break;
     }
     try {
-      poll.look();
+      run_.poll.look();
     } catch (const Stop&) {  // the timeout is over: tasks check it themselves
       break;
     } catch (...) {
       interrupted = std::current_exception();
-      first_failed = -1;
+      shared.first_failed = -1;
     }
   }
   helpers.clear();
-  clock.start(options.is_timed);
+  run_.clock.start(run_.options.is_timed);
   if (interrupted) std::rethrow_exception(interrupted);
   for (const std::exception_ptr& fault : failed)
     if (fault) std::rethrow_exception(fault);
-  for (const auto& collected : partials)
-    for (const Partial& partial : collected) add_partial(tables, partial);
-  calls_of_tasks_ = waves_of_tasks_ = 0;  // they are counted from here on
-  int64_t frames = 0;
-  for (const RunStats& part : parts) {
-    stats.activations += part.activations;
-    stats.waves += part.waves;
-    stats.lanes += part.lanes;
-    stats.peak_width = std::max(stats.peak_width, part.peak_width);
-    for (size_t k = 0; k < part.seconds.size(); ++k) stats.seconds[k] += part.seconds[k];
-    frames = std::max(frames, part.peak_frames);
-    for (size_t node = 0; node < part.fired.size(); ++node) stats.fired[node] += part.fired[node];
-    if (part.max_depth > stats.max_depth) {
-      stats.max_depth = part.max_depth;
-      stats.deepest = part.deepest;
-      deepest_ = {};
-      for (Runner* runner : stack_) runner->forget_deepest();
-    }
+  calls_ = waves_ = 0;  // they are counted from here on
+  Uses frames, bytes;
+  for (Task& task : shared.tasks) {
+    task.hand_over(run_);
+    move_counts(task.stats, stats);
+    frames.add(task.frames);
+    bytes.add(task.bytes);
+    run_.adopt_deepest(task.stats);
   }
-  tables.peak_frames = std::max(tables.peak_frames, tables.frames + frames * static_cast<int64_t>(count));
-  return true;
+  stats.tasks += static_cast<int64_t>(tasks);
+  run_.tables.reached(frames.most(threads), bytes.most(threads));
+  running_ = nullptr;
+  for (Part* part : invocation.parts) invocation.caller->taken(*part);
+  const bool is_over = shared.is_last_phase();
+  if (is_over) shared.tasks.clear();
+  shared.end_phase();
+  if (!is_over) return;
+  shared.release();
+  std::erase_if(shared_, [&](const auto& one) { return one.get() == &shared; });
 }
 
 }  // namespace undertow

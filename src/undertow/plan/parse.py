@@ -103,9 +103,12 @@ class _Reader:
         if line.past("group").integer() != len(self.groups):
             fail(line.number, "groups must be numbered in order", line.text)
         schedule = line.expect(*get_args(data.Schedule))
-        marks = {}
-        while mark := line.take("narrow", "parallel", "scalar"):
-            marks[f"is_{mark}"] = True
+        marks: dict[str, bool | int] = {}
+        while mark := line.take("narrow", "scalar", "grain"):
+            if mark == "grain":
+                marks["grain"] = line.past("=").integer()
+            else:
+                marks[f"is_{mark}"] = True
         for body in line.past(":").items(line.name):
             self.group_of[body] = len(self.groups)
         line.end()
@@ -167,6 +170,7 @@ class _RegionReader:
         self.block = reader.blocks[number]
         self.lines = self.block.lines
         self.at = 0
+        self.written: dict[int, data.Op] = {}  # by slot: the operators so far
 
     def read(self) -> Region:
         block, reader = self.block, self.reader
@@ -325,7 +329,9 @@ class _RegionReader:
             node = f"{self.block.name}/{self.block.slots[outputs[0]].name}"
         if op == "order":
             return data.Op(node, ORDERS_ONLY, (), ()), [is_ahead]
-        return data.Op(node, self.kernel(line, op, attrs, inputs, outputs), inputs, outputs, last), [is_ahead]
+        written = data.Op(node, self.kernel(line, op, attrs, inputs, outputs), inputs, outputs, last)
+        self.written.update(dict.fromkeys(outputs, written))
+        return written, [is_ahead]
 
     def attrs(self, line: Line) -> Attrs:
         if not line.take("("):
@@ -393,25 +399,27 @@ class _RegionReader:
 
     def check_pass(self, line: Line, fused: data.Fused) -> None:
         """Check that the instructions of a pass compute what its operators do: a run may use either."""
-        kernels, ops = self.reader.kernels.listed, {op.outputs[0]: op for op in fused.ops}
+        kernels, written = self.reader.kernels.listed, self.written
         registers = {step.to: len(fused.inputs) + k for k, step in enumerate(fused.instructions)}
 
         def register_of(x: int) -> int | None:
             """The register of a value: of an instruction, or of an input that it is, or is a part of."""
             at, count = 0, count_of(self.type_of(x))
-            while x in ops and x not in registers and len(ops[x].inputs) == 1:
-                kernel, x = kernels[ops[x].kernel], ops[x].inputs[0]
+            while x not in registers:
+                wanted = data.FusedInput(x, at, count)
+                if wanted in fused.inputs:
+                    return fused.inputs.index(wanted)
+                if x not in written or len(written[x].inputs) != 1:
+                    return None
+                kernel, x = kernels[written[x].kernel], written[x].inputs[0]
                 if kernel.op == "broadcast_to":
                     count = count_of(self.type_of(x))
-                elif x not in ops:
+                else:
                     at = part_at(kernel, self.type_of(x))
-            if x in registers:
-                return registers[x]
-            wanted = data.FusedInput(x, at, count)
-            return fused.inputs.index(wanted) if wanted in fused.inputs else None
+            return registers[x]
 
         for step in fused.instructions:
-            op = ops[step.to]
+            op = written[step.to]
             same = step.kind in ("fold", "place") or kernels[step.kernel].op == kernels[op.kernel].op
             if not same or step.inputs != tuple(map(register_of, op.inputs)):
                 name = self.block.slots[step.to].name

@@ -292,7 +292,7 @@ class Group:
 
     schedule: Schedule = "lockstep"
     is_narrow: bool = False  # numbers only, one call at a time: where lanes are few, each runs alone
-    is_parallel: bool = False  # several threads may run parts of a wave
+    grain: int = 0  # lanes of a task, at least: so many are worth a thread of their own; 0: one thread runs all
     is_scalar: bool = False  # all values are scalars: waves may be cut anywhere
 
 

@@ -3,15 +3,17 @@
 *Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, while
 an *agenda* takes all lanes that have reached a stage, whatever else they wait for. (Where arrays change in place, it is
 lockstep all the same.) A group is *narrow* if it works on numbers (it may index arrays of its entry), and no activation
-makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Several threads may run parts
-of a wave (*parallel*) if nothing in it runs on the host, is collected, is mapped, or has a size known only at run time;
-waves of numbers (*scalar*) may be cut anywhere.
+makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Threads may share the lanes of a call if nothing that it leads to
+runs on the host. The *grain* says how many lanes are worth a task of their own: it is in the plan, because the bits of
+sums and products depend on how lanes are cut, and so that must not depend on the number of threads. Waves of numbers
+(*scalar*) may be cut anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import prod
 
 from undertow.plan import plan as data
 from undertow.plan.kernels import Traits, TraitsOf
@@ -19,6 +21,11 @@ from undertow.plan.order import blocking, is_blocking
 from undertow.plan.plan import NO_SLOT, Group, Plan, Schedule
 from undertow.plan.shapes import CHANGES
 from undertow.plan.walk import Place, entered_groups, enters, inner_reads, items_in, singly, writes
+from undertow.types import Shape
+
+_TASK = 1 << 22  # operations that are worth a task, if each of its lanes is one activation: there may be many more
+_FEWEST, _MOST = 32, 4096  # lanes of a task: with fewer, its waves are too narrow for matrix products
+_UNKNOWN = 16  # elements along an axis whose length only the run knows
 
 _COPIES = ("identity", "stop_gradient", "fill")
 
@@ -28,13 +35,15 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
     traits = [traits_of(kernel) for kernel in plan.kernels]
     enter_groups = entered_groups(plan)
     agenda = _waiting_groups(plan) - _closed(enter_groups, _changing_groups(plan)) if forced is None else set()
-    parallel = _closed(enter_groups, {r.group for r in plan.regions if not _is_parallel(r, traits)})
+    hosted = _closed(enter_groups, {r.group for r in plan.regions if _is_hosted(r, traits)})
+    work = _work(plan, enter_groups)
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
     narrow = _narrow_groups(plan, traits, enter_groups)
     groups = []
     for number in range(len(plan.groups)):
         schedule = forced or ("agenda" if number in agenda else "lockstep")
-        groups.append(Group(schedule, number in narrow, number not in parallel, number not in scalar))
+        grain = 0 if number in hosted else min(max(_TASK // work[number], _FEWEST), _MOST)
+        groups.append(Group(schedule, number in narrow, grain, number not in scalar))
     return replace(plan, groups=tuple(groups))
 
 
@@ -46,14 +55,37 @@ def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
     return closed
 
 
-def _is_parallel(region: data.Region, traits: list[Traits]) -> bool:
-    if any(not slot.type.is_static for slot in region.slots):
-        return False
-    for item in singly(items_in(region)):
-        is_hosted = isinstance(item, data.Op) and not traits[item.kernel].is_native
-        if is_hosted or isinstance(item, (data.Collect, data.Collected, data.Map)):
-            return False
-    return True
+def _is_hosted(region: data.Region, traits: list[Traits]) -> bool:
+    return any(isinstance(x, data.Op) and not traits[x.kernel].is_native for x in singly(items_in(region)))
+
+
+def _work(plan: Plan, entered: dict[int, set[int]]) -> list[int]:
+    """The operations of one activation of each group, and of one of each group that it leads to."""
+    own = [1] * len(plan.groups)
+    for number, region in enumerate(plan.regions):
+        own[region.group] += sum(_operations(plan, number, item) for item in singly(items_in(region)))
+    work = []
+    for group in range(len(plan.groups)):
+        reached, todo = {group}, [group]
+        while todo:
+            more = entered.get(todo.pop(), set()) - reached
+            reached |= more
+            todo += more
+        work.append(sum(own[k] for k in reached))
+    return work
+
+
+def _operations(plan: Plan, region: int, item: data.Item) -> int:
+    if not isinstance(item, data.Op):
+        return 0
+    made = sum(_elements(plan.type_of(region, x).shape) for x in item.outputs if x != NO_SLOT)
+    if plan.kernels[item.kernel].op == "matmul":
+        made *= 2 * _elements(plan.type_of(region, item.inputs[0]).shape[-1:])
+    return made
+
+
+def _elements(shape: Shape) -> int:
+    return prod(n if isinstance(n, int) else _UNKNOWN for n in shape)
 
 
 # --------------------------------------------------------------------------------------------------------------
