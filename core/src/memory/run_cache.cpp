@@ -28,8 +28,8 @@ const PackedMatrix* PackedMatrices::packed(const View& matrix, int64_t k, int64_
   Buffer panels;
   panels.resize(z(PackedMatrix::bytes_of(functions(), matrix.dtype, k, n)));
   std::byte* const to = panels.data();
-  matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, std::move(panels),
-                                                      PackedMatrix(functions(), matrix.dtype, k, n, to)}));
+  matrices_.push_back(std::make_unique<Matrix>(
+      Matrix{matrix.data, k, n, row_stride, std::move(panels), PackedMatrix(functions(), matrix.dtype, k, n, to)}));
   matrices_.back()->packed.pack(matrix.data, row_stride, column_stride);
   has_packed = true;
   return &matrices_.back()->packed;
@@ -85,7 +85,8 @@ const PackedMatrix* RunCache::packed(const Table& table, const OpItem& item, int
     return found;
   }
   const int64_t bytes = PackedMatrix::bytes_of(functions(), matrix.dtype, k, n);
-  if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMostCached || !has_room(bytes)) return nullptr;
+  if (column.stride != 0 || column.data != matrix.data || matrices_.size() == kMostCached || !has_room(bytes))
+    return nullptr;
   Block* panels = tables_.pool.take(bytes, tables_.slot(*table.region, item.inputs[z(operand)]).home);
   matrices_.push_back(std::make_unique<Matrix>(Matrix{matrix.data, k, n, row_stride, column.block, panels,
                                                       PackedMatrix(functions(), matrix.dtype, k, n, panels->data())}));

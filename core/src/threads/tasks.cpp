@@ -110,8 +110,8 @@ void move_counts(RunStats& from, RunStats& to) {
 }  // namespace
 
 /// Some lanes of an invocation as one of their own, in a run of its own. Arguments are borrowed, since reference counts
-/// are not thread-safe; numbers are written to columns that the owner has made, boxes are handed over when all tasks are
-/// done.
+/// are not thread-safe; numbers are written to columns that the owner has made, boxes are handed over when all tasks
+/// are done.
 class Task final : public Caller {
  public:
   Task(SharedLanes& shared, Range range, int64_t number);
@@ -191,7 +191,7 @@ class SharedLanes {
   Run& owner;
   Invocation& invocation;
   RunShare share;
-  RunOptions options;  ///< of each task
+  RunOptions options;                             ///< of each task
   std::atomic<int64_t> first_failed = INT64_MAX;  ///< later tasks stop; earlier ones go on, since they may fail too
   std::vector<std::vector<Column>> rooms;         ///< for results of this phase, by part
   std::deque<Task> tasks;
@@ -217,8 +217,7 @@ void SharedLanes::hold() {
   for (const Part* part : invocation.parts) {
     const std::vector<Operand>& arguments = part->item->arguments;
     for (size_t k = 0; k < part->arguments.size(); ++k)
-      if (arguments[k] != kNoSlot)
-        keep(owner.plan.slot(*part->region, arguments[k]), part->arguments[k], part->lanes);
+      if (arguments[k] != kNoSlot) keep(owner.plan.slot(*part->region, arguments[k]), part->arguments[k], part->lanes);
     if (invocation.phase > 0 || owner.plan.regions[z(part->item->body)].hoisted == 0) continue;
     each_entry(*part, 0, part->lanes, [&](const Entry& entry) {
       for (size_t k = 0; k < entry.values.size(); ++k)
@@ -232,8 +231,15 @@ void SharedLanes::hold() {
 Task::Task(SharedLanes& shared, Range range, int64_t number)
     : shared_(shared),
       host_(number, shared.first_failed),
-      invocation_{this, shared.invocation.group, shared.invocation.visits, shared.invocation.resume_group, 0,
-                  shared.invocation.depth, {}, nullptr, nullptr} {
+      invocation_{this,
+                  shared.invocation.group,
+                  shared.invocation.visits,
+                  shared.invocation.resume_group,
+                  0,
+                  shared.invocation.depth,
+                  {},
+                  nullptr,
+                  nullptr} {
   for (; range.count > 0; ++range.part, range.lane = 0) {
     const Part& owner = *shared.invocation.parts[range.part];
     Lanes& part = parts_.emplace_back();

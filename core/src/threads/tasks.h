@@ -1,5 +1,6 @@
-// Tasks: the lanes of one invocation, shared out to threads. Each task runs some of them as an invocation of its own, in
-// a run with tables of its own, which lives until the last phase: later phases find there what earlier ones have left.
+// Tasks: the lanes of one invocation, shared out to threads. Each task runs some of them as an invocation of its own,
+// in a run with tables of its own, which lives until the last phase: later phases find there what earlier ones have
+// left.
 //
 // Where lanes are cut depends on the plan and on their number, not on the number of threads, and what tasks collect is
 // added in their order. So results have the same bits for any number of threads.

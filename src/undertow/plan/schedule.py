@@ -3,10 +3,10 @@
 *Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, while
 an *agenda* takes all lanes that have reached a stage, whatever else they wait for. (Where arrays change in place, it is
 lockstep all the same.) A group is *narrow* if it works on numbers (it may index arrays of its entry), and no activation
-makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Threads may share the lanes of a call if nothing that it leads to
-runs on the host. The *grain* says how many lanes are worth a task of their own: it is in the plan, because the bits of
-sums and products depend on how lanes are cut, and so that must not depend on the number of threads. Waves of numbers
-(*scalar*) may be cut anywhere.
+makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Threads may share the lanes
+of a call if nothing that it leads to runs on the host. The *grain* says how many lanes are worth a task of their own:
+it is in the plan, because the bits of sums and products depend on how lanes are cut, and so that must not depend on the
+number of threads. Waves of numbers (*scalar*) may be cut anywhere.
 """
 
 from __future__ import annotations

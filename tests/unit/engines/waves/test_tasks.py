@@ -204,7 +204,9 @@ _KEPT_OUT = {"lazy", "deep", "fault", "effects", "random"}
 
 def _is_plain(program: Program) -> bool:
     values = program.cases[0]
-    return not _KEPT_OUT & program.tags and all(isinstance(x, (int, float, np.ndarray)) for x in values) and bool(values)
+    return (
+        not _KEPT_OUT & program.tags and all(isinstance(x, (int, float, np.ndarray)) for x in values) and bool(values)
+    )
 
 
 @pytest.mark.slow
