@@ -18,13 +18,13 @@ def squares_collected(n: ut.i64):
 
 
 @ut.function
-def of_arrays(x: ut.f64[None]):
+def from_arrays(x: ut.f64[None]):
     doubled = [v * 2 for v in x if v > 0]
     return doubled, sum([v for v in x]), [i + v for i, v in enumerate(x)], [a * b for a, b in zip(x, reversed(x))]  # noqa: B905, C416
 
 
 @ut.function
-def listed(n: ut.i64):
+def every_way_to_list(n: ut.i64):
     chosen = [x for x in [3, 1, 2] if x > n % 3]
     pairs = list(enumerate(range(n)))
     return (
@@ -86,7 +86,7 @@ def common_subsequence(a: ut.i64[None], b: ut.i64[None]) -> ut.i64:
 
 
 @ut.function
-def rows(n: ut.i64, m: ut.i64):
+def lists_of_lists(n: ut.i64, m: ut.i64):
     a = [[i * m + j for j in range(m)] for i in range(n)]
     b = [[a[i][j] for i in range(n)] for j in range(m)]
     a[0], a[1] = a[1], a[0]
@@ -142,18 +142,19 @@ def depth_first(near: list[list[int]]):
 
 
 @ut.function
-def quicksort(xs: list[ut.i64]) -> list[ut.i64]:
+def quicksort_of_a_list(xs: list[ut.i64]) -> list[ut.i64]:
     if len(xs) <= 1:
         return xs
     first = xs[0]
-    return quicksort([x for x in xs[1:] if x < first]) + [first] + quicksort([x for x in xs[1:] if x >= first])  # noqa: RUF005
+    before = quicksort_of_a_list([x for x in xs[1:] if x < first])
+    return before + [first] + quicksort_of_a_list([x for x in xs[1:] if x >= first])  # noqa: RUF005
 
 
 @ut.function
-def merge_sort(a: list[float]) -> list[float]:
+def merge_sort_of_a_list(a: list[float]) -> list[float]:
     if len(a) <= 1:
         return a
-    left, right = merge_sort(a[: len(a) // 2]), merge_sort(a[len(a) // 2 :])
+    left, right = merge_sort_of_a_list(a[: len(a) // 2]), merge_sort_of_a_list(a[len(a) // 2 :])
     out = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -205,13 +206,13 @@ def combination_sums(numbers: list[int], target: ut.i64):
 
 
 @ut.function
-def queens(n: ut.i64, row: ut.i64, columns: list[int]) -> list[list[int]]:
+def queens_in_lists(n: ut.i64, row: ut.i64, columns: list[int]) -> list[list[int]]:
     if row == n:
         return [columns]
     out = []
     for c in range(n):
         if all(d != c and abs(d - c) != row - r for r, d in enumerate(columns)):
-            out.extend(queens(n, row + 1, columns + [c]))  # noqa: RUF005
+            out.extend(queens_in_lists(n, row + 1, columns + [c]))  # noqa: RUF005
     return out
 
 
@@ -281,20 +282,20 @@ def popped_too_often(n: ut.i64):
 
 PROGRAMS = [
     program(squares_collected, (5,), (0,), tags="containers loop branch"),
-    program(of_arrays, (np.array([1.0, -2.0, 3.0]),), (np.zeros(0),), tags="containers arrays loop"),
-    program(listed, (7,), tags="containers loop"),
+    program(from_arrays, (np.array([1.0, -2.0, 3.0]),), (np.zeros(0),), tags="containers arrays loop"),
+    program(every_way_to_list, (7,), tags="containers loop"),
     program(every_method, (6,), tags="containers loop"),
     program(tuples, (5,), tags="containers loop"),
     program(common_subsequence, (np.array([1, 2, 3, 4]), np.array([2, 4, 1, 3])), tags="containers arrays loop"),
-    program(rows, (4, 3), tags="containers loop"),
+    program(lists_of_lists, (4, 3), tags="containers loop"),
     program(distances, ([(0, 1), (1, 2), (3, 4), (2, 3)], 6, 0), tags="containers loop"),
     program(depth_first, ([[1, 2], [3], [3], []],), tags="containers loop recursive"),
-    program(quicksort, ([3, 1, 2, 5, 4, 3],), ([],), tags="containers recursive"),
-    program(merge_sort, ([3.0, 1.0, 2.0, -1.0, 7.0],), tags="containers recursive loop"),
+    program(quicksort_of_a_list, ([3, 1, 2, 5, 4, 3],), ([],), tags="containers recursive"),
+    program(merge_sort_of_a_list, ([3.0, 1.0, 2.0, -1.0, 7.0],), tags="containers recursive loop"),
     program(orders, ([1, 2, 3],), ([],), tags="containers recursive loop"),
     program(powerset, ([1, 2, 3],), tags="containers recursive loop"),
     program(combination_sums, ([2, 3, 5], 8), tags="containers recursive loop"),
-    program(queens, (4, 0, []), tags="containers recursive loop"),
+    program(queens_in_lists, (4, 0, []), tags="containers recursive loop"),
     program(moves, (3, 1, 2, 3), tags="containers recursive"),
     program(two_that_make, ([2, 7, 11], 9), ([1, 2], 9), tags="containers loop"),
     program(tree_sums, (6,), tags="containers recursive loop"),
