@@ -65,7 +65,7 @@ from undertow.passes.dead import remove_dead
 from undertow.types import Type
 
 _MAKING = frozenset({*READS_OF, "merge", "call", "loop"})
-LARGEST = 1024  # elements of an array that each call may have a copy of
+_LARGEST = 2048  # bytes of an array that each call may have a copy of: beyond 3 KB, calls in place are faster
 _Fact = tuple[str, int]  # a function and a result of it, or the body of a loop and a variable
 
 
@@ -145,7 +145,7 @@ def _find_facts(library: Library) -> _Facts:
 def is_small(type_: Type) -> bool:
     """Is it an array that each call may have a copy of?"""
     sizes = [size for size in type_.shape if isinstance(size, int)]
-    return type_.rank > 0 and type_.is_static and np.prod(sizes, dtype=float) <= LARGEST
+    return type_.rank > 0 and type_.is_static and np.prod(sizes, dtype=float) * type_.dtype.numpy.itemsize <= _LARGEST
 
 
 def _root(graph: FunctionGraph, port: Port, same: Mapping[_Fact, int]) -> int | None:

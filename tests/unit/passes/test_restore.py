@@ -88,7 +88,7 @@ def test_what_a_test_has_found_is_no_derivative() -> None:
 
 def test_large_arrays_are_changed_in_place() -> None:
     @ut.function
-    def mark(x: ut.bool[2000], n: ut.i64, size: ut.i64) -> ut.i64:
+    def mark(x: ut.bool[4000], n: ut.i64, size: ut.i64) -> ut.i64:
         if n == 0:
             return 1
         total = 0
@@ -101,7 +101,7 @@ def test_large_arrays_are_changed_in_place() -> None:
 
     @ut.function
     def marks(n: ut.i64, size: ut.i64) -> ut.i64:
-        return mark(np.zeros(2000, bool), n, size)
+        return mark(np.zeros(4000, bool), n, size)
 
     assert restored(marks, 2, 5) == 0
     assert marks(2, 5) == 20
