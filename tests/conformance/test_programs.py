@@ -91,3 +91,7 @@ def test_tags_are_used() -> None:
 
     assert {tag for program in PROGRAMS for tag in program.tags} | {"abandons"} == TAGS
     assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
+
+
+def test_programs_have_names_of_their_own() -> None:
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)

@@ -39,7 +39,7 @@ def common(a: ut.i64, b: ut.i64) -> ut.i64:
 
 
 @ut.function
-def series(x: ut.f64[None]) -> tuple[ut.f64[None], ut.f64[None], ut.f64, ut.f64[None], ut.f64]:
+def running(x: ut.f64[None]) -> tuple[ut.f64[None], ut.f64[None], ut.f64, ut.f64[None], ut.f64]:
     """Slopes, phases and statistics of a length that is known only at run time."""
     return np.gradient(x), np.unwrap(x * 3), np.cov(x), np.diff(x, prepend=0, append=1), np.nanvar(x)
 
@@ -63,7 +63,7 @@ PROGRAMS = [
     program(bits_of_floats, (X,), (np.array([0.0, -0.0, 1e-310, 1e300]),), tags="arrays"),
     program(rarer_math, (1.75, 3), (6.0, -2), tags="arrays"),
     program(common, (36, 48), tags="recursive"),
-    program(series, (X,), (FIVE,), tags="arrays"),
+    program(running, (X,), (FIVE,), tags="arrays"),
     program(pieces, (FIVE, np.array([3, 1, 4, 1, 5])), tags="arrays"),
     program(each_row, (np.array([[1.0, 3.0, 2.0], [0.0, -1.0, 5.0]]),), tags="arrays"),
 ]

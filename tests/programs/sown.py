@@ -91,7 +91,7 @@ def generated(x: ut.f64, n: ut.i64):
 
 
 @ut.function
-def searched(n: ut.i64):
+def searched_and_sown(n: ut.i64):
     """A `while` loop in a recursion, whose condition calls a function that sows."""
 
     @ut.function
@@ -213,13 +213,13 @@ W = np.array([0.5, -1.0, 2.0, 0.25, 1.5])
 PROGRAMS = [
     program(calls_by_argument, (0,), (6,), tags="sown recursive"),
     program(node_values, (W,), tags="sown recursive"),
-    program(node_values, (np.stack([W, W * 2, -W]),), tags="sown recursive", by="map"),
+    program(node_values, (np.stack([W, W * 2, -W]),), tags="sown recursive", by="map", name="node_values_mapped"),
     program(node_losses, (W, W - 1), tags="sown recursive"),
     program(by_level, (np.arange(1, 8, dtype=np.float32),), (np.zeros(0, np.float32),), tags="sown recursive arrays"),
     program(sown_by_both, (0,), (8,), (9,), tags="sown mutual branch"),
     program(generated, (0.75, 0), (0.75, 6), tags="sown loop"),
     # Stated: a loop whose test sows becomes calls, and a function without a result is called by one that has one.
-    program(searched, (5,), tags="sown loop", stated=[(6, np.array([0, 0, 2, 0, 4, 0, 6, 0]))]),
+    program(searched_and_sown, (5,), tags="sown loop", stated=[(6, np.array([0, 0, 2, 0, 4, 0, 6, 0]))]),
     program(mapped, (np.arange(4.0),), tags="sown map"),
     program(in_lanes, (np.array([3, 0, 6]),), tags="sown map recursive"),
     program(calls_of_calls, (4,), tags="sown recursive"),
