@@ -70,7 +70,7 @@ def test_no_section_is_overlooked() -> None:
         assert len(headings) == len(set(headings))
 
 
-_SAY_ENOUGH = ("step of a range", "NoneType", "sorted() of nan")  # exceptions of the run in Python's words
+_SAY_ENOUGH = ("step of a range", "NoneType", "sorted() of nan", "add=True) adds them")  # exceptions of the run
 
 
 def test_every_message_says_what_next(request: pytest.FixtureRequest) -> None:

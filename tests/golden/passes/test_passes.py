@@ -29,6 +29,7 @@ from undertow.passes.pipeline import PASSES as PIPELINE
 from undertow.passes.report import Report
 from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
+from undertow.passes.sown.reap import reap
 from undertow.passes.split import split_loops
 
 
@@ -43,6 +44,7 @@ PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = 
     "overflow": check_overflow,
     "simplify": simplify,
     "delay": delay_arguments,
+    "reap": reap,
     "restore": restore_arrays,
     "split": split_loops,
     "hoist": hoist,
