@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from tests.programs.program import program
 
 import undertow as ut
@@ -228,6 +229,29 @@ def while_true_traced(n: ut.i64) -> ut.i64:
     return count
 
 
+@ut.function
+def dot(x: ut.f64[None], y: ut.f64[None]) -> ut.f64:
+    """`zip` with `strict` raises where one ends before the other: not if a `break` comes first."""
+    total = 0.0
+    for a, b in zip(x, y, strict=True):
+        if a > 9.0:
+            break
+        total += a * b
+    return total
+
+
+@ut.function
+def dots(x: list[float], y: ut.f64[None], n: ut.i64) -> ut.f64:
+    if n == 0:
+        return dot(y, y)
+    return sum(a * b * dots(x, y, n - 1) for a, b, _ in zip(x, y, reversed(x), strict=True))
+
+
+@ut.function
+def unequal(x: list[float], y: ut.f64[None]):
+    return dots(x, y, 2)
+
+
 PROGRAMS = [
     program(sum_to, (0,), (1,), (10,), tags="loop"),
     program(catalan, (0,), (3,), (5,), tags="loop recursive"),
@@ -246,4 +270,7 @@ PROGRAMS = [
     program(recursive_while_loop, (1,), (13,), tags="loop recursive closure containers"),
     program(unrolled, *((n,) for n in range(9)), tags="loop branch"),
     program(while_true_traced, (0,), (1,), (1000,), tags="loop branch"),
+    program(dot, (np.ones(3), np.arange(3.0)), (np.array([1.0, 10.0]), np.ones(5)), tags="loop arrays"),
+    program(dots, ([1.0, 2.0], np.array([3.0, 4.0]), 2), ([], np.ones(0), 1), tags="loop arrays recursive containers"),
+    program(unequal, ([1.0, 2.0], np.ones(3)), ([1.0], np.ones(0)), tags="loop arrays fault recursive containers"),
 ]

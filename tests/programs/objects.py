@@ -244,7 +244,7 @@ def branch_has(node: Branch, value: int) -> bool:
 @ut.function
 def branch_pairs(a: Branch, b: Branch) -> int:
     total = a.value * b.value
-    for x, y in zip(a.children, b.children):  # noqa: B905 - Python's zip with `strict` cannot be captured
+    for x, y in zip(a.children, b.children):  # noqa: B905
         total += branch_pairs(x, y)
     for k, x in enumerate(reversed(a.children)):
         total += k * x.value

@@ -12,7 +12,7 @@ import numpy as np
 from undertow.engines import checks, progress
 from undertow.engines.checks import Value
 from undertow.engines.contract import MAX_DEPTH, MAX_DEPTH_IN_PYTHON, Options, Result, State, Stats
-from undertow.errors import GraphError, InternalError, RunError
+from undertow.errors import GraphError, InternalError, RunError, TypeMismatch
 from undertow.ir import trace
 from undertow.ir.graph import Node, StaticGraph
 from undertow.ir.index import StaticIndex
@@ -59,7 +59,10 @@ def _bytes_ahead(node: Node, values: Sequence[Value]) -> int:
     most: int = math.prod(d or 1 for value in values for d in value.shape) * item
     if most <= _FEW_BYTES:
         return most
-    (made, *_) = CATALOGUE[node.op].type([type_of(value) for value in values], node.attrs)
+    try:
+        (made, *_) = CATALOGUE[node.op].type([type_of(value) for value in values], node.attrs)
+    except TypeMismatch:
+        return 0
     return max(_bytes_of(made), 0)
 
 

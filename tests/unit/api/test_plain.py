@@ -55,6 +55,48 @@ def test_lists_for_annotated_arrays_are_arrays() -> None:
         assert doubled(x=[1, 2]).tolist() == [2.0, 4.0]
 
 
+@ut.function
+def sort(x: ut.f64[None], low: ut.i64, high: ut.i64) -> None:
+    if high - low > 1:
+        pivot = x[low]
+        at = low
+        for k in range(low + 1, high):
+            if x[k] < pivot:
+                x[at] = x[k]
+                at += 1
+                x[k] = x[at]
+        x[at] = pivot
+        sort(x, low, at)
+        sort(x, at + 1, high)
+
+
+@ut.function
+def sorted_copy(x: ut.f64[None]):
+    sort(x, 0, len(x))
+    return x
+
+
+@ut.function
+def changed(box, *rest, **named):
+    box["x"][0] = 7.0
+    box["items"].append(1)
+    rest[0][0] = 7.0
+    return box, rest, named
+
+
+def test_the_outermost_call_alone_copies_its_arguments() -> None:
+    x = np.array([3.0, 1.0, 2.0])
+    for engine in ("python", "waves"):
+        assert sorted_copy.run(x, engine=engine).tolist() == [1.0, 2.0, 3.0]
+        assert x.tolist() == [3.0, 1.0, 2.0]
+    box = {"x": np.zeros(2), "items": [3]}
+    for engine in ("python", "waves"):
+        result = changed.run(box, x, y=x, engine=engine)
+        assert result[0]["items"] == [3, 1] and result[0]["x"][0] == result[1][0][0] == 7.0
+        assert result[2]["y"].tolist() == [3.0, 1.0, 2.0]
+        assert x.tolist() == [3.0, 1.0, 2.0] and box["items"] == [3] and box["x"].tolist() == [0.0, 0.0]
+
+
 def test_errors_are_python_s() -> None:
     invert = ut.function(lambda n: 10 // n)
     with pytest.raises(ZeroDivisionError) as raised:

@@ -134,6 +134,20 @@ def test_unequal_maps_and_lanes_are_faults(engine: Engine) -> None:
     assert "different shapes" in error_of(plan, np.array([2, 3])).what
 
 
+@pytest.mark.parametrize(
+    "of", [lambda x, y: x + y, lambda x, y: x @ y, lambda x, y: x[y > 0]], ids=["add", "matmul", "mask"]
+)
+def test_large_arrays_that_do_not_fit_are_faults(engine: Engine, of: Any) -> None:
+    """How much memory a result takes is asked before its kernel runs, where the operands are large."""
+
+    @ut.function
+    def misfit(x: ut.f64[None], y: ut.f64[None]):
+        return of(x, y)
+
+    fault = error_of(engine.plan(captured(misfit, np.ones(3), np.ones(3))), np.ones(5000), np.ones(3))
+    assert isinstance(fault, Fault) and "5000" in fault.what and "3" in fault.what
+
+
 def test_check_finite(engine: Engine) -> None:
     main = Body("main", "main")
     plan = engine.plan(flatten(library(main.finish([main.op("log", main.param("x", F64), type=F64)]))))

@@ -105,23 +105,39 @@ def _over_items(python: Any, make: Callable[..., Any], otherwise: Handler | None
 
 
 def _zip(interp: Any, env: Env | None, *over: Any, strict: Any = False) -> TracedItems:
-    if strict:
-        raise CaptureError(
-            "zip() with `strict` cannot be captured where lengths are known only at run time",
-            hint="write `assert len(x) == len(y)` before",
-        )
     each = [_any_items(interp, value) for value in over]
-    length = each[0].length
+    length = longest = each[0].length
     for items in each[1:]:
         length = functions.minimum(length, items.length)
-    return TracedItems("zip", length, partial(_together, each))
+        longest = functions.maximum(longest, items.length)
+    if strict:  # one step more if lengths differ: it raises
+        length = functions.minimum(functions.add(length, 1), longest)
+    return TracedItems("zip", length, partial(_together, each, bool(strict)))
 
 
-def _together(each: Sequence[TracedItems], index: Any) -> Work:
+def _together(each: Sequence[TracedItems], is_strict: bool, index: Any) -> Work:
+    if is_strict:
+        _raise_at_end(each, index)
     values = []
     for items in each:
         values.append((yield items.item(index)))
     return tuple(values)
+
+
+def _raise_at_end(each: Sequence[TracedItems], index: Any) -> None:
+    """Where some have an item of this index and others have none, raise what `zip(strict=True)` raises."""
+    first = functions.less(index, each[0].length)
+    for number, items in enumerate(each[1:], 2):
+        has = functions.less(index, items.length)
+        before = "argument 1" if number == 2 else f"arguments 1-{number - 1}"
+        for holds, how in (
+            (functions.logical_or(has, functions.logical_not(first)), "shorter"),
+            (
+                functions.logical_or(first, functions.logical_not(has)),
+                "longer",
+            ),
+        ):
+            effect("raise", [holds], template=f"zip() argument {number} is {how} than {before}", error="ValueError")
 
 
 def _enumerate(interp: Any, env: Env | None, iterable: Any, start: Any = 0) -> TracedItems:
