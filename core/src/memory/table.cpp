@@ -29,7 +29,7 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   }
   const int64_t slots = static_cast<int64_t>(region.slots.size());
   const int64_t head = (slots * static_cast<int64_t>(sizeof(Column)) + 63) / 64 * 64;
-  // Every column is aligned to 64 bytes and has 64 bytes of padding that kernels may write.
+  // Every column is aligned to 64 bytes. What follows it may be the next one: nothing is written behind the last lane.
   Block* block = pool.take(head + (region.small > 0 ? region.row * lanes + 64 * region.small + 64 : 0));
   Table* table = space_->tables.take();
   table->region = &region;

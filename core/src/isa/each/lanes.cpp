@@ -47,13 +47,17 @@ void part(const uint8_t* pred, bool is_yes, int64_t n, const void* from, void* o
   for (int64_t k = 0; k < n; k += kLanes) {
     const __mmask16 lanes = first(n - k < kLanes ? n - k : kLanes), yes = taken(pred + k, lanes);
     const __mmask16 side = is_yes ? yes : static_cast<__mmask16>(lanes & ~yes);
+    // Not a whole vector: the next column may hold what an earlier phase wrote.
+    const int count = __builtin_popcount(side);
     if constexpr (sizeof(T) == 4)
-      _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(side, _mm512_maskz_loadu_epi32(lanes, values + k)));
+      _mm512_mask_storeu_epi32(to, first(count),
+                               _mm512_maskz_compress_epi32(side, _mm512_maskz_loadu_epi32(lanes, values + k)));
     else
-      _mm512_storeu_si512(
-          to, _mm512_maskz_compress_epi64(static_cast<__mmask8>(side),
-                                          _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes), values + k)));
-    to += __builtin_popcount(side);
+      _mm512_mask_storeu_epi64(
+          to, static_cast<__mmask8>(first(count)),
+          _mm512_maskz_compress_epi64(static_cast<__mmask8>(side),
+                                      _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes), values + k)));
+    to += count;
   }
 }
 
@@ -103,6 +107,7 @@ template <class T>
 void part(const uint8_t* pred, bool is_yes, int64_t n, const void* from, void* out) {
   const T* values = static_cast<const T*>(from);
   T* to = static_cast<T*>(out);
+  while (n > 0 && (pred[n - 1] != 0) != is_yes) --n;  // behind the last one nothing may be written
   for (int64_t k = 0; k < n; ++k) {
     *to = values[k];
     to += (pred[k] != 0) == is_yes;

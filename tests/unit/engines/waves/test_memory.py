@@ -148,3 +148,23 @@ def test_what_nobody_reads_any_more_goes() -> None:
     assert stats.peak_bytes < 1.5 * 100 * x.nbytes  # an argument of each
     _, stats = ut.grad(loss).run(w, x, 100, stats=True)
     assert stats.peak_bytes < 5 * 100 * x.nbytes
+
+
+@pytest.mark.parametrize("lanes", [2, 3, 4, 5, 7, 9, 12])
+def test_lanes_that_enter_a_branch_again_leave_its_columns_alone(lanes: int) -> None:
+    """The second visit to a branch brings more arguments, beside columns that the first one has filled."""
+
+    @ut.function
+    def tree(n: ut.i64, w: ut.f64[3]) -> ut.f64:
+        if n <= 1:
+            return ut.sum(w * w)
+        return tree(n - 1, w) * tree(n - 2, w) + ut.sin(w[0])
+
+    @ut.function
+    def along(n: ut.i64, w: ut.f64[3], v: ut.f64[3]) -> ut.f64[3]:
+        return ut.jvp(lambda u: ut.grad(tree, argnums=1)(n, u), (w,), (v,))[1]
+
+    w, directions = np.array([0.3, 0.5, -0.2]), np.outer(np.arange(1.0, lanes + 1), [1.0, 0.0, 0.0])
+    for n in range(2, 8):
+        found = along.map(n, w, directions, in_axes=(None, None, 0))
+        np.testing.assert_allclose(found, np.outer(np.arange(1.0, lanes + 1), along(n, w, directions[0])), rtol=1e-9)
