@@ -59,6 +59,8 @@ def cases() -> list[Any]:
         if program.by == "map" or program.tags & WITHOUT:
             continue
         for case in range(len(program.cases)):
+            if program.function.__undertow_arguments__(program.cases[case], {}).converted is not None:
+                continue  # `total` below has no annotation that would let objects in
             results = leaves(program.expected(case).value)
             if argnums_of(program, case) and any(leaf.dtype.kind == "f" for leaf in results):
                 found.append(pytest.param(program, case, id=f"{program}-{case}"))

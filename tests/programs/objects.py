@@ -111,6 +111,11 @@ def weighted_nodes_gradient(w: float, node: Node | None):
     return ut.grad(weighted_nodes)(w, node)
 
 
+@ut.function
+def weights_of_none(w: float) -> float:
+    return weighted_nodes(w, None) + node_diameter(None)[0]
+
+
 def search_tree(*values: float) -> Node | None:
     root = None
     for value in values:
@@ -618,6 +623,7 @@ PROGRAMS = (
         stated=[[FEW, MORE.right]],
     ),
     program(weighted_nodes, (0.5, MORE), (0.5, DAG), tags="recursive containers"),
+    program(weights_of_none, (0.5,), tags="recursive containers"),
     program(branch_total, (BUSH,), (LEAVES[2],), tags="recursive containers"),
     program(branch_height, (BUSH,), tags="recursive containers"),
     program(branch_leaves, (BUSH,), tags="recursive containers"),

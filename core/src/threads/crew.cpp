@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "threads/spin.h"
 
 namespace undertow {
 
@@ -16,11 +19,13 @@ struct Helper::Thread {
   std::condition_variable changed;
   std::function<void()> work;  // empty: idle
   bool is_over = false;
+  std::atomic<bool> is_called = false;  // there is work, or it is over; written under the mutex, read without
 
   void begin(std::function<void()> given) {
     {
       const std::lock_guard lock(mutex);
       work = std::move(given);
+      is_called = true;
     }
     changed.notify_all();
   }
@@ -28,7 +33,11 @@ struct Helper::Thread {
   void live() {
     std::unique_lock lock(mutex);
     for (;;) {
+      lock.unlock();
+      spin([this] { return is_called.load(std::memory_order_relaxed); });
+      lock.lock();
       changed.wait(lock, [this] { return work || is_over; });
+      is_called = false;
       if (is_over) break;
       lock.unlock();
       work();
@@ -94,6 +103,7 @@ void Helper::join() {
     return;
   }
   thread->is_over = true;
+  thread->is_called = true;
   thread->changed.notify_all();
 }
 

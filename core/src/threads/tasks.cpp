@@ -10,6 +10,7 @@
 #include "run/entries.h"
 #include "run/waves.h"
 #include "threads/crew.h"
+#include "threads/spin.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -447,7 +448,7 @@ void Tasks::run_phase(SharedLanes& shared) {
   std::vector<Helper> helpers;
   std::mutex mutex;
   std::condition_variable is_done;
-  size_t running = 0;  // guarded by the mutex
+  std::atomic<size_t> running = 0;  // written under the mutex
   for (size_t k = 1; k < threads; ++k) {
     try {
       const std::lock_guard lock(mutex);
@@ -462,6 +463,7 @@ void Tasks::run_phase(SharedLanes& shared) {
     }
   }
   work(&run_.host);
+  spin([&] { return running == 0; });
   while (shared.first_failed >= 0) {
     {
       std::unique_lock lock(mutex);

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "threads/spin.h"
+
 namespace undertow {
 namespace {
 
@@ -40,6 +42,11 @@ void Team::begin(Job& job) {
 bool Team::has_finished() {
   std::unique_lock lock(mutex_);
   job_ = nullptr;
+  if (working_ > 0) {
+    lock.unlock();
+    spin([this] { return working_ == 0; });
+    lock.lock();
+  }
   return is_done_.wait_for(lock, std::chrono::milliseconds(10), [this] { return working_ == 0; });
 }
 
@@ -48,6 +55,9 @@ void Team::help() {
   int64_t seen = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
+    lock.unlock();
+    spin([&] { return is_over_ || number_ != seen; });
+    lock.lock();
     has_job_.wait(lock, [&] { return is_over_ || (job_ != nullptr && number_ != seen); });
     if (is_over_) return;
     Job& job = *job_;

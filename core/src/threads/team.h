@@ -75,9 +75,10 @@ class Team {
   std::mutex mutex_;  // guards all below
   std::condition_variable has_job_, is_done_;
   Job* job_ = nullptr;
-  int64_t number_ = 0;   // of the job
-  int64_t working_ = 0;  // helpers at work
-  bool is_over_ = false;
+  // Written under the mutex; threads that spin read them without.
+  std::atomic<int64_t> number_ = 0;   // of the job
+  std::atomic<int64_t> working_ = 0;  // helpers at work
+  std::atomic<bool> is_over_ = false;
 };
 
 }  // namespace undertow

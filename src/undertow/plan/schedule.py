@@ -23,7 +23,7 @@ from undertow.plan.shapes import CHANGES
 from undertow.plan.walk import Place, entered_groups, enters, inner_reads, items_in, singly, writes
 from undertow.types import Shape
 
-_TASK = 1 << 22  # operations that are worth a task, if each of its lanes is one activation: there may be many more
+_TASK = 5 << 18  # operations that are worth a task, if each of its lanes is one activation: there may be many more
 _FEWEST, _MOST = 32, 4096  # lanes of a task: with fewer, its waves are too narrow for matrix products
 _UNKNOWN = 16  # elements along an axis whose length only the run knows
 

@@ -118,7 +118,7 @@ def test_programs_are_made_once(graph):
         session.run(y, {x: 2})
         session.run([y], {x: 2})
         assert list(graph.programs.values()) == [program]
-        assert list(program.program.plans) == [("waves", True, False)]
+        assert list(program.program.plans) == [("waves", True, False, False)]
     with tf.Session(engine="demand") as session:
         assert session.run(y, {x: 5}) == 11
     assert len(program.program.plans) == 2

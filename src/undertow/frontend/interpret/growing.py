@@ -225,10 +225,10 @@ def call_method(interp: Any, items: GrowingList, name: str, args: Sequence[Any],
 
 def as_growing(interp: Any, values: Any) -> Work:
     """Something to iterate over as such a list, if its length is known only at run time."""
-    if isinstance(values, Traced) and is_run_time(values) and values.type.with_shape(values.type.shape[1:]).is_static:
-        item = item_type([values[0]])
-        assert item is not None
-        return GrowingList(item, [emit("identity", [values])[0]], extent(values, 0))
+    if isinstance(values, Traced) and is_run_time(values):
+        row = values.type.with_shape(values.type.shape[1:])
+        if row.is_static:
+            return GrowingList(((tree.LEAF,), (row,)), [emit("identity", [values])[0]], extent(values, 0))
     if is_run_time(values) and not isinstance(values, GrowingList):
         return (yield interp.collected(values))
     return values

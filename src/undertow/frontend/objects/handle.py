@@ -33,6 +33,9 @@ class Objects:
     columns: Sequence[Any]
 
 
+_NO_OBJECTS = Objects(Layout((), ()), ())  # of a program whose handles are all None
+
+
 def token_of(kinds: Kinds) -> tree.Token:
     """The token of a handle in a structure."""
     return "object", 1, Handle, ("number",), kinds
@@ -41,10 +44,10 @@ def token_of(kinds: Kinds) -> tree.Token:
 def objects_now() -> Objects:
     """Those of the current capture."""
     current = context()
-    found: Objects | None = None if current is None else current.session.objects
-    if found is None:
-        raise InternalError("a handle without columns")
-    return found
+    if current is None:
+        raise InternalError("a handle outside of a capture")
+    found: Objects | None = current.session.objects
+    return _NO_OBJECTS if found is None else found
 
 
 class Handle:
@@ -371,5 +374,6 @@ def as_handle(value: Any, kinds: Kinds, called: str, widens: bool) -> Handle:
     what = f"a {type(value).__name__} from elsewhere, or a new one" if is_new else brief(value)
     raise TypeMismatch(
         f"{called} is {what}, but annotated as {said_of(kinds)}",
-        hint="a graph has the objects that came as arguments so annotated, and what they hold: it makes no others",
+        hint="annotate the argument of the outermost function through which it comes: a graph has the objects that came "
+        "so, and what they hold, and makes no others",
     )

@@ -52,7 +52,7 @@ def counted(f: Any, *arguments: Any, threads: int) -> tuple[list[Any], Any]:
 def values() -> list[Any]:
     random = np.random.default_rng(5)
     w = random.normal(0, 0.1, (2 * D, D)).astype(np.float32)
-    return [w, random.normal(size=(100, D)).astype(np.float32), np.arange(150)]
+    return [w, random.normal(size=(100, D)).astype(np.float32), np.arange(60)]  # too few for tasks
 
 
 @pytest.mark.slow
