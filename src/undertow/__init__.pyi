@@ -53,6 +53,7 @@ from undertow.errors import Timeout as Timeout
 from undertow.errors import TypeMismatch as TypeMismatch
 from undertow.errors import UndertowError as UndertowError
 from undertow.errors import UnknownName as UnknownName
+from undertow.errors import WorkerLost as WorkerLost
 from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.debug import assert_ as assert_
@@ -95,6 +96,7 @@ __all__ = [
     "UndertowError",
     "UnknownName",
     "Variable",
+    "WorkerLost",
     "abs",
     "acos",
     "acosh",

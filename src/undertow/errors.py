@@ -309,6 +309,10 @@ class Timeout(RunError, TimeoutError):
     """The call took longer than `timeout`: its run, or what comes before it."""
 
 
+class WorkerLost(RunError):
+    """A worker was lost more often than `retries` allows, or none is left: which one, and why."""
+
+
 class InternalError(UndertowError):
     """A bug in Undertow; please report it."""
 

@@ -39,6 +39,7 @@ from undertow.errors import Timeout as Timeout
 from undertow.errors import TypeMismatch as TypeMismatch
 from undertow.errors import UndertowError as UndertowError
 from undertow.errors import UnknownName as UnknownName
+from undertow.errors import WorkerLost as WorkerLost
 from undertow.frontend.control.forms import cond as cond
 from undertow.frontend.control.forms import map as map
 from undertow.frontend.control.forms import shared as shared

@@ -1,0 +1,7 @@
+"""A pool of workers: who runs what, who is alive, what is tried again. Knows nothing of plans, and nothing of Ray.
+
+In processing order: `frames` (what is sent), `channel` (in order, and once, over a network that loses things), `roster`
+(who is alive), `dispatch` (who runs what), `driver` and `worker` (the two ends, as states and events: no clock, no
+socket, no thread), `station` (what drives them, as protocols), `pool` and `member` (the two ends as others use them),
+`sockets` (ZeroMQ), `process` (workers that are processes of this machine).
+"""

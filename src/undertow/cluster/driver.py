@@ -1,0 +1,359 @@
+"""The driver's end of a pool, as states and events: no clock, no socket, no thread.
+
+Frames are taken apart, workers that fall silent are lost and replaced, and what others ask for (`dispatch.py`: tasks;
+calls of services here) is told to workers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from undertow.cluster.channel import Channel
+from undertow.cluster.dispatch import Dispatch, Reply, Step, error_of
+from undertow.cluster.frames import (
+    BadFrame,
+    Buffer,
+    Frame,
+    Kind,
+    Message,
+    Peer,
+    decode,
+    decode_numbers,
+    decode_text,
+    encode,
+    encode_peers,
+)
+from undertow.cluster.roster import Entry, Roster, Times
+from undertow.cluster.station import Action, Admit, Carry, Finish, Keys, Lost, Send, Start, Ticket
+from undertow.cluster.worker import Counters
+from undertow.errors import WorkerLost
+
+log = logging.getLogger("undertow.cluster")
+
+FAILED_STARTS = 3  # in a row: then that worker is given up
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A service that a worker was asked for."""
+
+    entry: Entry | None
+    result: tuple[Buffer, ...] | None = None
+    error: Exception | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is a result, or an error."""
+        return self.result is not None or self.error is not None
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Bytes and frames between the driver and one worker, over all its incarnations."""
+
+    sent: int = 0
+    received: int = 0
+    refused: int = 0
+
+
+class Driver:
+    """The machine. Its `station` sets `address`, and then calls `open`."""
+
+    def __init__(
+        self,
+        session: bytes,
+        workers: int,
+        retries: int,
+        times: Times,
+        keys: Keys,
+        listen: str,
+        new_keys: Callable[[], Keys],
+    ) -> None:
+        self.address = ""
+        self.roster = Roster(workers, times)
+        self.dispatch = Dispatch(self.roster, retries)
+        self.traffic = [Traffic() for _ in range(workers)]
+        self.refused = 0  # frames of nobody that we know
+        self.given_up: dict[int, str] = {}  # workers that cannot be started, and why
+        self.is_closing = False
+        self._session = session
+        self._times = times
+        self._keys = keys
+        self._listen = listen
+        self._new_keys = new_keys
+        self._channels: dict[int, Channel] = {}
+        self._asked: dict[int, float] = {}
+        self._calls: dict[int, Call] = {}
+        self._count = 0
+        self._actions: list[Action] = []
+        self._told_idle = 0
+        self._next_beat = 0.0
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Life
+
+    def open(self, now: float) -> None:
+        """Start all workers."""
+        for worker in range(self.roster.workers):
+            self._begin(worker, now)
+
+    def close(self) -> None:
+        """Tell all workers to end."""
+        self.is_closing = True
+        for entry in list(self.roster):
+            self._lose(entry, "the pool was closed", 0.0)
+
+    def gone(self, incarnation: int, why: str, now: float) -> None:
+        """The launcher says that it has ended, or could not begin."""
+        entry = self.roster.get(incarnation)
+        if entry is not None:
+            self._lose(entry, why, now)
+
+    def _begin(self, worker: int, now: float) -> None:
+        entry = self.roster.begin(worker, now)
+        keys = self._new_keys()
+        entry.key = keys.public
+        channel = self._channels[entry.incarnation] = Channel(self._session, worker, entry.incarnation)
+        channel.note = self._told_idle
+        ticket = Ticket(
+            self.address, self._keys.public, self._session, worker, entry.incarnation, keys, self._listen, self._times
+        )
+        self._actions += [Admit(entry.incarnation, keys.public), Start(ticket)]
+
+    def _lose(self, entry: Entry, why: str, now: float) -> None:
+        was_ready = entry.is_ready
+        self.roster.lose(entry.incarnation)
+        channel = self._channels.pop(entry.incarnation)
+        self._send(entry, channel.beat(Kind.END))
+        self._actions += [Finish(entry.worker, entry.incarnation), Lost(entry.worker, entry.incarnation, why)]
+        error = WorkerLost(f"worker {entry.worker} was lost: {why}")
+        for number, call in list(self._calls.items()):
+            if call.entry is entry:
+                call.error = error
+                del self._calls[number]
+        if self.is_closing:
+            self.dispatch.abandon(WorkerLost("the pool was closed"))
+            return
+        log.warning("worker %d, incarnation %d: %s", entry.worker, entry.incarnation, why)
+        if self.roster.failed[entry.worker] < FAILED_STARTS:
+            self._begin(entry.worker, now)
+        else:
+            self.given_up[entry.worker] = why
+            if len(self.given_up) == self.roster.workers:
+                self.dispatch.abandon(WorkerLost(f"no worker is left; worker {entry.worker}: {why}"))
+        self.dispatch.lose(entry, why)
+        if was_ready:
+            self._introduce()
+
+    def _introduce(self) -> None:
+        """Tell all who is there."""
+        ready = self.roster.ready()
+        peers = [Peer(entry.worker, entry.incarnation, entry.key, entry.address) for entry in ready]
+        message = Message(Kind.PEERS, (self.roster.epoch,), (encode_peers(peers),))
+        for entry in ready:
+            self._tell(entry, message)
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Commands
+
+    def call(self, worker: int, incarnation: int | None, service: str, parts: tuple[Buffer, ...]) -> Call:
+        """Call a service of a worker; of that incarnation, if one is named."""
+        entry = self.roster.now_of(worker)
+        if entry is None or not entry.is_ready or incarnation not in (None, entry.incarnation):
+            why = "that incarnation is gone" if incarnation is not None else "it is not there"
+            return Call(None, error=WorkerLost(f"worker {worker}: {self.given_up.get(worker, why)}"))
+        self._count += 1
+        call = self._calls[self._count] = Call(entry)
+        self._tell(entry, Message(Kind.CALL, (self._count,), (service.encode(), *parts)))
+        return call
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Events
+
+    def receive(self, source: int, parts: Sequence[Buffer], now: float) -> None:
+        """Parts from an incarnation, which the station knows by its key."""
+        try:
+            frame = decode(parts, self._session)
+            if frame.incarnation != source:
+                raise BadFrame(f"it names incarnation {frame.incarnation}")
+            entry = self.roster.get(source)
+            if entry is None:
+                if self.roster.is_fenced(source):  # it may have been frozen, or cut off
+                    fence = Channel(self._session, frame.worker, source)
+                    self._actions.append(Send(source, encode(fence.beat(Kind.END))))
+                    return
+                raise BadFrame("no worker of this pool")
+            if frame.worker != entry.worker:
+                raise BadFrame(f"it names worker {frame.worker}")
+            traffic = self.traffic[entry.worker]
+            traffic.received += sum(map(len, parts))
+            self._take(entry, frame, now)
+        except BadFrame as error:
+            self.refuse(source, str(error))
+        self.settle()
+
+    def refuse(self, source: int, why: str) -> None:
+        """Something has come that is no frame of ours: count it, and go on."""
+        entry = self.roster.get(source)
+        if entry is not None:
+            self.traffic[entry.worker].refused += 1
+        else:
+            self.refused += 1
+        log.warning("refused a frame, from incarnation %d: %s", source, why)
+
+    def _take(self, entry: Entry, frame: Frame, now: float) -> None:
+        channel = self._channels[entry.incarnation]
+        messages = channel.receive(frame)
+        entry.last = now
+        if entry.waiting != frame.note:
+            entry.waiting = frame.note
+            self.dispatch.assign()
+        for message in messages:
+            if not entry.is_ready and message.kind not in (Kind.HELLO, Kind.BEAT):
+                raise BadFrame(f"{message.kind.name} before HELLO")
+            handle = self._handlers.get(message.kind)
+            if handle is None:
+                raise BadFrame(f"{message.kind.name} is not for a driver")
+            handle(self, entry, message)
+        if channel.is_asked:
+            for again in channel.again():
+                self._send(entry, again)
+        if channel.owes or (channel.is_behind and now - self._asked.get(entry.incarnation, -1.0) > self._times.ask):
+            if channel.is_behind:
+                self._asked[entry.incarnation] = now
+            self._send(entry, channel.beat())
+
+    def tick(self, now: float) -> None:
+        """Look who is silent, and give signs of life."""
+        for entry, why in self.roster.silent(now):
+            self._lose(entry, why, now)
+        if now >= self._next_beat:
+            self._next_beat = now + self._times.beat
+            for entry in self.roster:
+                if entry.is_ready:
+                    self._send(entry, self._channels[entry.incarnation].beat())
+        self.settle()
+
+    # ----------------------------------------------------------------------------------------------------------
+    # What workers say
+
+    def _hello(self, entry: Entry, message: Message) -> None:
+        if entry.is_ready:
+            raise BadFrame("a second HELLO")
+        entry.process = message.fields[0]
+        entry.address, entry.place = map(decode_text, message.parts)
+        self.roster.join(entry.incarnation)
+        self._introduce()
+        self.dispatch.assign()
+
+    def _beat(self, entry: Entry, message: Message) -> None:
+        if message.parts:
+            entry.counters = Counters.decode(message.parts[0])
+
+    def _open(self, entry: Entry, message: Message) -> None:
+        if not self.dispatch.adopt(message.fields[0], entry.incarnation, message.fields[1]):
+            raise BadFrame("a link that cannot be")
+
+    def _run(self, entry: Entry, message: Message) -> None:
+        link_number, task, phase, _ = message.fields
+        link = self.dispatch.known(link_number, entry.incarnation)
+        if link is not None:
+            self.dispatch.submit(link, task, Step(phase, decode_numbers(message.parts[0]), message.parts[1:]))
+
+    def _value(self, entry: Entry, message: Message) -> None:
+        link = self.dispatch.known(message.fields[0], entry.incarnation)
+        if link is not None:
+            self.dispatch.publish(link, message.fields[1], message.parts[0])
+
+    def _reply(self, entry: Entry, message: Message) -> None:
+        link, task, phase = message.fields
+        self.dispatch.reply(entry, link, task, Reply(task, phase, message.parts))
+
+    def _failed(self, entry: Entry, message: Message) -> None:
+        link, task, phase = message.fields
+        error = error_of([decode_text(part) for part in message.parts], f"worker {entry.worker}")
+        self.dispatch.reply(entry, link, task, Reply(task, phase, (), error))
+
+    def _drop(self, entry: Entry, message: Message) -> None:
+        link = self.dispatch.known(message.fields[0], entry.incarnation)
+        if link is not None:
+            self.dispatch.drop(link, message.fields[1])
+
+    def _close(self, entry: Entry, message: Message) -> None:
+        link = self.dispatch.known(message.fields[0], entry.incarnation)
+        if link is not None:
+            self.dispatch.close(link)
+
+    def _result(self, entry: Entry, message: Message) -> None:
+        call = self._call_of(entry, message)
+        if call is not None:
+            call.result = message.parts
+
+    def _error(self, entry: Entry, message: Message) -> None:
+        call = self._call_of(entry, message)
+        if call is not None:
+            call.error = error_of([decode_text(part) for part in message.parts], f"worker {entry.worker}")
+
+    def _call_of(self, entry: Entry, message: Message) -> Call | None:
+        call = self._calls.get(message.fields[0])
+        if call is None or call.entry is not entry:
+            return None
+        return self._calls.pop(message.fields[0])
+
+    _handlers: ClassVar[dict[Kind, Callable[[Driver, Entry, Message], None]]] = {
+        Kind.HELLO: _hello,
+        Kind.BEAT: _beat,
+        Kind.OPEN: _open,
+        Kind.RUN: _run,
+        Kind.VALUE: _value,
+        Kind.REPLY: _reply,
+        Kind.FAILED: _failed,
+        Kind.DROP: _drop,
+        Kind.CLOSE: _close,
+        Kind.RESULT: _result,
+        Kind.ERROR: _error,
+    }
+
+    # ----------------------------------------------------------------------------------------------------------
+    # What is to be done
+
+    def actions(self) -> list[Action]:
+        """What is to be done now."""
+        self.settle()
+        actions, self._actions = self._actions, []
+        return actions
+
+    @property
+    def idle(self) -> int:
+        """How many tasks could begin at once, as of the last event."""
+        return self._told_idle
+
+    def settle(self) -> None:
+        """After each event: say what is to be said."""
+        idle = self.dispatch.idle()
+        outbox, self.dispatch.outbox = self.dispatch.outbox, []
+        for entry, message in outbox:
+            self._tell(entry, message)
+            if message.kind == Kind.VALUE and message.fields[2]:
+                self._actions.append(Carry(entry.worker, entry.incarnation, message.fields[1]))
+        if idle == self._told_idle:
+            return
+        self._told_idle = idle
+        for entry in self.roster:  # those that work may give something away
+            channel = self._channels[entry.incarnation]
+            channel.note = idle
+            if entry.running:
+                self._send(entry, channel.beat())
+
+    def _tell(self, entry: Entry, message: Message) -> None:
+        channel = self._channels.get(entry.incarnation)
+        if channel is not None:
+            self._send(entry, channel.send(message))
+
+    def _send(self, entry: Entry, frame: Frame) -> None:
+        parts = encode(frame)
+        self.traffic[entry.worker].sent += sum(map(len, parts))
+        self._actions.append(Send(entry.incarnation, parts))
