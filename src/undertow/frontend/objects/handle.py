@@ -374,6 +374,6 @@ def as_handle(value: Any, kinds: Kinds, called: str, widens: bool) -> Handle:
     what = f"a {type(value).__name__} from elsewhere, or a new one" if is_new else brief(value)
     raise TypeMismatch(
         f"{called} is {what}, but annotated as {said_of(kinds)}",
-        hint="annotate the argument of the outermost function through which it comes: a graph has the objects that came "
-        "so, and what they hold, and makes no others",
+        hint="annotate the argument of the outermost function through which it comes: a graph has the objects that "
+        "came so, and what they hold, and makes no others",
     )
