@@ -64,6 +64,7 @@ GUESTS = {
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
     "matplotlib": ("train/curve.py",),
     "mypy": ("mypy_plugin.py",),
+    "zmq": ("cluster/sockets.py", "cluster/gate.py"),
 }
 
 # What runs on the C++ core. The other engines are pure Python, and so is all that is before them, but for commits:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from undertow.cluster.channel import Channel
+from undertow.cluster.complaints import Complaints
 from undertow.cluster.dispatch import Dispatch, Reply, Step, error_of
 from undertow.cluster.frames import (
     BadFrame,
@@ -27,12 +28,13 @@ from undertow.cluster.frames import (
     encode_peers,
 )
 from undertow.cluster.roster import Entry, Roster, Times
-from undertow.cluster.station import Action, Admit, Carry, Finish, Keys, Lost, Send, Start, Ticket
+from undertow.cluster.station import STRANGER, Action, Admit, Carry, Finish, Keys, Lost, Send, Start, Ticket
 from undertow.cluster.worker import Counters
 from undertow.errors import WorkerLost
 
 log = logging.getLogger("undertow.cluster")
 
+LAST = (1 << 64) - 1  # no frame has a greater number
 FAILED_STARTS = 3  # in a row: then that worker is given up
 
 
@@ -76,9 +78,9 @@ class Driver:
         self.roster = Roster(workers, times)
         self.dispatch = Dispatch(self.roster, retries)
         self.traffic = [Traffic() for _ in range(workers)]
-        self.refused = 0  # frames of nobody that we know
         self.given_up: dict[int, str] = {}  # workers that cannot be started, and why
         self.is_closing = False
+        self._complaints = Complaints("the driver")
         self._session = session
         self._times = times
         self._keys = keys
@@ -182,8 +184,7 @@ class Driver:
             entry = self.roster.get(source)
             if entry is None:
                 if self.roster.is_fenced(source):  # it may have been frozen, or cut off
-                    fence = Channel(self._session, frame.worker, source)
-                    self._actions.append(Send(source, encode(fence.beat(Kind.END))))
+                    self._fence(frame)
                     return
                 raise BadFrame("no worker of this pool")
             if frame.worker != entry.worker:
@@ -195,14 +196,22 @@ class Driver:
             self.refuse(source, str(error))
         self.settle()
 
+    def _fence(self, frame: Frame) -> None:
+        """Tell one that is lost to end itself, with a number that is greater than any that it has heard."""
+        order = Frame(self._session, frame.worker, frame.incarnation, LAST, 0, 0, 0, False, Message(Kind.END))
+        self._actions.append(Send(frame.incarnation, encode(order)))
+
     def refuse(self, source: int, why: str) -> None:
         """Something has come that is no frame of ours: count it, and go on."""
         entry = self.roster.get(source)
         if entry is not None:
             self.traffic[entry.worker].refused += 1
-        else:
-            self.refused += 1
-        log.warning("refused a frame, from incarnation %d: %s", source, why)
+        self._complaints.add("a stranger" if source == STRANGER else f"incarnation {source}", why)
+
+    @property
+    def refused(self) -> int:
+        """What has been, of whomever."""
+        return self._complaints.count
 
     def _take(self, entry: Entry, frame: Frame, now: float) -> None:
         channel = self._channels[entry.incarnation]

@@ -17,6 +17,7 @@ from undertow.cluster.frames import Buffer
 from undertow.cluster.roster import Times
 
 DRIVER = 0  # the driver, where a number of an incarnation is asked for
+STRANGER = -1  # nobody whom we know, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,9 @@ class Machine(Protocol):
 
     def receive(self, source: int, parts: Sequence[Buffer], now: float) -> None:
         """Parts have come from an incarnation that has shown its key, or from the driver."""
+
+    def refuse(self, source: int, why: str) -> None:
+        """Something has come that is nothing of ours: count it, and go on."""
 
     def tick(self, now: float) -> None:
         """Some time has passed."""

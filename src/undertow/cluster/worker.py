@@ -6,7 +6,6 @@ their own (links), and workers send each other messages in *streams*.
 
 from __future__ import annotations
 
-import logging
 import struct
 from collections import deque
 from collections.abc import Callable, Container, Sequence
@@ -14,6 +13,7 @@ from dataclasses import astuple, dataclass, field
 from typing import ClassVar
 
 from undertow.cluster.channel import Channel
+from undertow.cluster.complaints import Complaints
 from undertow.cluster.dispatch import NUMBERS, Reply, error_of
 from undertow.cluster.frames import (
     BadFrame,
@@ -29,9 +29,7 @@ from undertow.cluster.frames import (
     encode,
     encode_numbers,
 )
-from undertow.cluster.station import DRIVER, Action, Admit, Forget, Send, Ticket
-
-log = logging.getLogger("undertow.cluster")
+from undertow.cluster.station import DRIVER, STRANGER, Action, Admit, Forget, Send, Ticket
 
 
 @dataclass(slots=True)
@@ -114,6 +112,7 @@ class Worker:
         self.streams: dict[tuple[int, int], deque[tuple[Buffer, ...]]] = {}  # by stream and incarnation
         self.closed_streams = 0  # up to which nothing is taken any more
         self.waiting = 0  # tasks here that wait for tasks elsewhere
+        self._complaints = Complaints(f"worker {ticket.worker}")
         self._name = ticket.session, ticket.worker, ticket.incarnation
         self._channel = Channel(*self._name)
         self._times = ticket.times
@@ -196,7 +195,8 @@ class Worker:
     def refuse(self, source: int, why: str) -> None:
         """Something has come that is no frame of ours: count it, and go on."""
         self.counters.refused += 1
-        log.warning("refused a frame, from %s: %s", f"incarnation {source}" if source else "the driver", why)
+        names = {DRIVER: "the driver", STRANGER: "a stranger"}
+        self._complaints.add(names.get(source, f"incarnation {source}"), why)
 
     def _from_driver(self, frame: Frame, now: float) -> None:
         if (frame.session, frame.worker, frame.incarnation) != self._name:

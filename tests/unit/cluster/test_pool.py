@@ -2,76 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
+from tests.support.adders import Adders, nested, services
 from tests.support.network import Simulation
 
 import undertow as ut
-from undertow.cluster.frames import Buffer
-from undertow.cluster.member import Member
-
-
-def services(member: Member) -> dict[str, object]:
-    """What the tests call."""
-
-    def around(parts: Sequence[Buffer]) -> bytes:
-        """The sum of the numbers of all workers, sent around."""
-        stream = member.stream(
-            int(bytes(parts[0])), among := [(peer.worker, peer.incarnation) for peer in member.peers]
-        )
-        at = among.index(member.peer)
-        before, after = among[at - 1], among[(at + 1) % len(among)]
-        total = member.worker
-        for _ in range(len(among) - 1):
-            stream.send(after, str(total).encode())
-            total = member.worker + int(bytes(stream.receive(before)[0]))
-        stream.close()
-        return str(total).encode()
-
-    def wrong(parts: Sequence[Buffer]) -> bytes:
-        raise ValueError("no such luck")
-
-    return {"echo": list, "who": lambda parts: str(member.peer).encode(), "around": around, "wrong": wrong}
-
-
-class Adders:
-    """Guests whose tasks add up numbers: phase 0 keeps them, phase 1 adds its message's and the shared ones."""
-
-    def __init__(self, member: Member) -> None:
-        self.member = member
-        self.kept: dict[tuple[int, int], int] = {}
-        self.plans: dict[bytes, bytes] = {}
-
-    def plan(self, key: bytes, data: bytes) -> None:
-        self.plans[key] = data
-
-    def run(self, task: tuple[int, int], phase: int, message: bytes, shared: Sequence[Buffer]) -> bytes | None:
-        assert self.plans[b"key"] == b"plan"
-        if phase == 0:
-            self.kept[task] = int(message)
-            return message
-        if phase == 2:  # the sum of the numbers below it, each by a task of its own
-            link = self.member.link(b"key", b"plan")
-            assert link is not None
-            count = int(message)
-            for number in range(count):
-                link.submit(number, 2 if number % 4 == 3 else 0, str(number // 2).encode())
-            total = replies = 0
-            while replies < count:
-                taken = link.take(10.0)
-                replies += len(taken)
-                total += sum(int(reply) for _, _, reply in taken)
-            link.close()
-            return str(total).encode()
-        return str(self.kept[task] + int(message) + sum(int(bytes(part)) for part in shared)).encode()
-
-    def drop(self, task: tuple[int, int]) -> None:
-        self.kept.pop(task, None)
-
-
-def nested(count: int) -> int:
-    return sum(nested(number // 2) if number % 4 == 3 else number // 2 for number in range(count))
 
 
 def test_services() -> None:

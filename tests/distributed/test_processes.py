@@ -1,0 +1,82 @@
+"""Pools whose workers are processes of this machine: services, streams, tasks, over encrypted sockets on loopback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.adders import nested
+
+import undertow as ut
+from undertow.cluster.local import open_pool
+from undertow.cluster.pool import Pool
+
+WORKERS = 3
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    logs = tmp_path_factory.mktemp("logs")
+    with open_pool(WORKERS, "tests.support.adders:services", "tests.support.adders:Adders", logs=logs) as pool:
+        yield pool
+        stats = pool.stats()
+    assert all(row.calls > 0 and row.tasks > 0 and row.sent > 0 and row.received > 0 for row in stats)
+    assert [row.refused for row in stats] == [0] * WORKERS
+    assert not any(is_there(row.process) for row in stats)
+
+
+def is_there(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
+def test_services(pool: Pool) -> None:
+    who = [bytes(pool.call(worker, "who").result(10)[0]) for worker in range(WORKERS)]
+    assert who == [str(peer).encode() for peer in pool.workers()]
+    assert pool.call(1, "echo", [b"a", memoryview(b"bc"), b""]).result(10) == [b"a", b"bc", b""]
+    with pytest.raises(ut.RunError, match="worker 2: ValueError: no such luck"):
+        pool.call(2, "wrong").result(10)
+    processes = [row.process for row in pool.stats()]
+    assert len(set(processes)) == WORKERS and os.getpid() not in processes and all(map(is_there, processes))
+
+
+def test_large_parts(pool: Pool) -> None:
+    large = os.urandom(1 << 20) * 11 + b"end"
+    parts = pool.call(0, "echo", [b"", large, b"x" * 100_000]).result(10)
+    assert [bytes(part) for part in parts] == [b"", large, b"x" * 100_000]
+
+
+def test_workers_send_each_other_messages(pool: Pool) -> None:
+    for turn in (1, 2, 3):
+        calls = [pool.call(worker, "around", str(turn).encode()) for worker in range(WORKERS)]
+        assert [bytes(call.result(10)[0]) for call in calls] == [b"3"] * WORKERS
+
+
+def test_tasks(pool: Pool) -> None:
+    link = pool.link(b"key", b"plan")
+    assert link is not None
+    value = link.publish(b"1000")
+    for task in range(30):
+        link.submit(task, 0, str(task).encode(), [])
+    replies = {}
+    while len(replies) < 60:
+        for task, phase, reply in link.take(10.0):
+            assert (task, phase) not in replies
+            replies[task, phase] = int(reply)
+            if phase == 0:
+                link.submit(task, 1, b"1", [value])
+    assert replies == {(task, phase): task + phase * 1001 for task in range(30) for phase in (0, 1)}
+    link.close()
+
+
+def test_tasks_of_tasks(pool: Pool) -> None:
+    link = pool.link(b"key", b"plan")
+    assert link is not None
+    for task in range(4):
+        link.submit(task, 2, b"24", [])
+    replies: list[int] = []
+    while len(replies) < 4:
+        replies += [int(reply) for _, _, reply in link.take(10.0)]
+    assert replies == [nested(24)] * 4
+    link.close()
