@@ -12,14 +12,17 @@ from tests.support.adders import nested
 import undertow as ut
 from undertow.cluster.local import open_pool
 from undertow.cluster.pool import Pool
+from undertow.cluster.roster import Times
 
 WORKERS = 3
+PATIENT = Times(silence=20.0)  # nobody fails here, and the machine may be busy
 
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     logs = tmp_path_factory.mktemp("logs")
-    with open_pool(WORKERS, "tests.support.adders:services", "tests.support.adders:Adders", logs=logs) as pool:
+    adders = "tests.support.adders:services", "tests.support.adders:Adders"
+    with open_pool(WORKERS, *adders, times=PATIENT, logs=logs) as pool:
         yield pool
         stats = pool.stats()
     assert all(row.calls > 0 and row.tasks > 0 and row.sent > 0 and row.received > 0 for row in stats)
