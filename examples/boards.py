@@ -21,7 +21,7 @@ def queens(columns: ut.i64[None], row: int) -> int:
 @ut.function
 def solve(board: ut.i64[9, 9]) -> bool:
     """Fill a sudoku; False if there is no way to do that."""
-    rows, columns = np.nonzero(board == 0)
+    rows, columns = np.where(board == 0)
     if len(rows) == 0:
         return True
     r, c = rows[0], columns[0]

@@ -48,7 +48,7 @@ def energy(x: ut.c128[None]) -> ut.f64:
 
 signal = np.random.default_rng(0).normal(size=16) + 1j
 assert np.allclose(fft(signal), np.fft.fft(signal)) and np.allclose(fft_in_python(signal), np.fft.fft(signal))
-print("fft([1, 2j, -1, 1 + 1j]) =", np.round(fft([1, 2j, -1, 1 + 1j]), 3))
+print("fft([1, 2j, -1, 1 + 1j]) =", np.round(fft(np.array([1, 2j, -1, 1 + 1j])), 3))
 
 p, q = np.array([1.0, 2, 0, 0, 0, 0, 0, 0]), np.array([3.0, -1, 4, 0, 0, 0, 0, 0])  # 1 + 2x, 3 - x + 4x**2
 assert np.allclose(product(p, q)[:4], np.convolve(p[:2], q[:3]))

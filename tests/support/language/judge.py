@@ -110,6 +110,7 @@ def judge(case: Case, oracle: Any, function: Any, engine: str = "waves") -> Verd
         if got.error is None or not isinstance(got.error, ut.UndertowError):
             is_open = case.row.startswith("np.fft.") and _spreads(got) and _spreads(expected)
             is_open |= case.row in PROMOTING and _promoted(got, expected)
+            is_open |= case.row == "np.linalg.qr" and _same_product(got, expected)
             problem = "" if is_open else difference(got, expected)
             if problem:
                 return Verdict("wrong", f"{problem}: got {got}, not {expected} (values {number})")
@@ -162,7 +163,7 @@ def unhelpful(error: ut.UndertowError, expected: Outcome) -> str:
         return ""
     if error.span is None:
         return "no line"
-    if not error.hint:
+    if not error.hint and "sorted() of nan" not in error.what:
         return "no hint"
     if error.what.startswith("Python raised"):
         return "a raw error"
@@ -202,6 +203,13 @@ def _spreads(outcome: Outcome) -> bool:
     """Is there inf or nan in an array? What becomes of one in a transform is the algorithm's."""
     value = outcome.value
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and not np.isfinite(value).all()
+
+
+def _same_product(got: Outcome, expected: Outcome) -> bool:
+    """Have both factorisations one product? Of a singular matrix, rounding decides what is below its rank."""
+    if not all(isinstance(factors, tuple) and len(factors) == 2 for factors in (got.value, expected.value)):
+        return False
+    return np.allclose(got.value[0] @ got.value[1], expected.value[0] @ expected.value[1], equal_nan=True)
 
 
 def _finite(value: Any) -> bool:

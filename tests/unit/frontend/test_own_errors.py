@@ -117,3 +117,18 @@ def test_elsewhere_the_class_of_python_arrives() -> None:
     again = pickle.loads(pickle.dumps(fault))
     assert isinstance(again, ValueError)
     assert again.raised == fault.raised
+
+
+@pytest.mark.parametrize(("kind", "call"), [
+    (ValueError, lambda: int("a")), (ValueError, lambda: [1, 2].index(3)), (OverflowError, lambda: int(float("inf"))),
+    (TypeError, lambda: len(3)), (AttributeError, lambda: "text".no_method()),
+])  # fmt: skip
+def test_what_python_raises_for_values_known_at_capture_is_caught(kind: type[Exception], call: Any) -> None:
+    def tried(n: int) -> int:
+        try:
+            k = call()
+        except kind as error:
+            return n + len(error.args)
+        return k
+
+    assert ut.function(tried)(3) == tried(3)

@@ -65,6 +65,12 @@ def ordered(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return in_order
 
 
+def in_sorted_order(a: Any, axis: Any) -> Any:
+    """np.sort and x.sort: booleans stay booleans."""
+    inner = ordered(plain.sort)(a, axis)
+    return elementwise.astype(inner, bool_) if dtype_in(a) == bool_ else inner
+
+
 def clipped(a: Any, a_min: Any, a_max: Any, low: Any, high: Any) -> Any:
     return elementwise.clip(a, low if a_min is None else a_min, high if a_max is None else a_max)
 

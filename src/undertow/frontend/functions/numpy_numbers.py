@@ -124,6 +124,11 @@ def log_add_2(x: Any, y: Any) -> Any:
     return plain.where(plain.equal(a, b), plain.add(larger, 1.0), both)  # infinities of one sign
 
 
+def fix(x: Any) -> Any:
+    """np.fix: integers and booleans as they are."""
+    return plain.trunc(x) if type_of(as_operand(x)).dtype.kind == "float" else as_operand(x)
+
+
 def sinc(x: Any) -> Any:
     """np.sinc: sin(pi x) / (pi x), and 1 at 0."""
     scaled = plain.multiply(floats(x)[0], np.pi)

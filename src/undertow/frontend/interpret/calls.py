@@ -13,7 +13,7 @@ import operator
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -87,7 +87,6 @@ class Interpreter(Containers):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx)
         self.call_site: ast.Call | None = None  # the call that was written last, for messages
-        self.thrown: BaseException | None = None  # what a `raise` of the user's has raised last, during capture
         self.cached: dict[Any, Any] = {}  # results of functions under functools.cache
 
     def make_closure(self, node: Any, env: Env) -> Work:
@@ -395,11 +394,9 @@ class Interpreter(Containers):
         except TypeError as fault:
             if isinstance(function, FunctionType) and str(module).startswith("undertow.frontend."):
                 refuse_wrong_arguments(f"ut.{function.__name__}", inspect.signature(function), args, kwargs, None)
-            refuse_traced(function, args, kwargs, fault)
-            raise fault
-        except (AttributeError, ValueError) as fault:
-            refuse_traced(function, args, kwargs, fault)
-            raise fault
+            self._let_through(function, args, kwargs, fault)
+        except (AttributeError, ValueError, OverflowError) as fault:
+            self._let_through(function, args, kwargs, fault)
         except CaptureError as fault:
             refuse_comparing(function, fault)
             raise
@@ -408,6 +405,13 @@ class Interpreter(Containers):
             raise CaptureError(
                 "Python raised StopIteration: there is no next item", hint="pass a default, as in next(items, None)"
             ) from None
+
+    def _let_through(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], fault: Exception) -> NoReturn:
+        """Raise what plain Python raised for values that capture knows: an `except` of the user's may catch it."""
+        refuse_traced(function, args, kwargs, fault)
+        if not str(getattr(function, "__module__", "")).startswith("undertow."):
+            self.thrown = fault
+        raise fault
 
     def _with_views(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:
         """The arrays that a function returns, as views of those that it got, or as arrays of their own."""

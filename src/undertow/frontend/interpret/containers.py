@@ -52,6 +52,7 @@ class Containers(Expressions):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx)
         self.picking = Picking()
+        self.thrown: BaseException | None = None  # what a `raise`, or plain Python, has raised last, during capture
 
     def sequence(self, node: Any, env: Env) -> Work:
         if isinstance(node, ast.List) and any(isinstance(part, ast.Starred) for part in node.elts):
@@ -133,7 +134,10 @@ class Containers(Expressions):
             if (value is None or is_users(value)) and is_conditional(self.ctx):
                 raise_later(error, self.ctx)  # the end of a list, perhaps, where the run does not get
                 raise Halted from None
-            raise error from None
+            if isinstance(value, (Traced, Closure)):
+                raise error from None
+            self.thrown = error  # as Python does: an `except` of the user's may catch it
+            raise error from fault
         if isinstance(held, Getter):
             is_kept = held.is_kept and self.owned.has(value)
             if is_kept:

@@ -13,6 +13,7 @@ import numpy as np
 from undertow.errors import CaptureError
 from undertow.frontend.functions import array as arrays
 from undertow.frontend.functions import creation, plain
+from undertow.frontend.functions.numpy_meanings import in_sorted_order
 from undertow.frontend.functions.numpy_rows import Row, row
 from undertow.frontend.functions.reduction import cumulative_sum
 from undertow.frontend.values.assignment import replaced
@@ -71,11 +72,6 @@ def with_diagonal(a: Any, val: Any) -> Any:
     return plain.where(plain.equal(down, columns), _again(val, down, a), a)
 
 
-def sorted_along(a: Any, axis: Any) -> Any:
-    """x.sort."""
-    return plain.sort(a, axis=axis)
-
-
 _ROWS: dict[str, tuple[str, Callable[..., Any]]] = {
     "copyto": ("dst src !casting where=True", copied), "put": ("a ind v !mode", put),
     "putmask": ("a mask values", put_masked), "place": ("arr mask vals", placed),
@@ -84,7 +80,7 @@ _ROWS: dict[str, tuple[str, Callable[..., Any]]] = {
 _FUNCTIONS: dict[Any, Row] = {getattr(np, name): row(f"np.{name}", *how) for name, how in _ROWS.items()}
 _METHODS: dict[str, Row] = {
     "fill": row("x.fill", "a value", filled),
-    "sort": row("x.sort", "a axis=-1 !kind !order !stable", sorted_along),
+    "sort": row("x.sort", "a axis=-1 !kind !order !stable", in_sorted_order),
     "put": row("x.put", *_ROWS["put"]),
 }
 _KINDS = frozenset(map(type, _FUNCTIONS))

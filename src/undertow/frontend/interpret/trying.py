@@ -166,7 +166,8 @@ def _with_handlers(interp: Any, node: ast.Try, after: Cell | None, env: Env) -> 
             raise
         _refuse_raising(interp, node, start, env)
         if handler.name is not None:
-            interp.bind(handler.name, interp.owned.own(fault), env)
+            caught = fault.__cause__ if isinstance(fault, CaptureError) else fault
+            interp.bind(handler.name, interp.owned.own(caught), env)
         return None, cells(handler.body, after)
     _refuse_raising(interp, node, start, env)
     return outcome, after_body

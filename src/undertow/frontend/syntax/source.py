@@ -222,7 +222,7 @@ def assigned_names(statements: list[ast.stmt]) -> set[str]:
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             names.add(node.id)
-        if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
+        if isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name is not None:
             names.add(node.name)
         if isinstance(node, ast.MatchMapping) and node.rest is not None:
             names.add(node.rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -237,6 +238,8 @@ def test_programs_in_tasks_of_one_lane(program: Program, monkeypatch: pytest.Mon
 
 
 def _leaves(value: Any) -> Iterator[Any]:
+    if dataclasses.is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
