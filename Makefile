@@ -5,6 +5,7 @@ JOBS   ?= 2
 VENV   := .venv
 DYNET  := .venv-dynet
 TENSORFLOW := .venv-tensorflow
+RAY    := .venv-ray
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 LOG    := $(VENV)/install.log
@@ -23,12 +24,13 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
+.PHONY: help demo test test-torch test-ray lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make test-torch what compares with PyTorch, which it installs'
+	@echo 'make test-ray   what needs Ray, which it installs into $(RAY)'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: those that compare with these'
@@ -73,6 +75,11 @@ lint: $(STAMP)
 test-torch: $(STAMP)
 	@$(call ADD,bench-torch)
 	@$(BIN)/python -m pytest -m torch $(ARGS)
+
+# Ray gets an environment of its own, which sees what is in the other one. Its programs get a home of their own, too.
+test-ray: $(RAY)/.installed
+	@mkdir -p build/home
+	@HOME=$(CURDIR)/build/home $(RAY)/bin/python -m pytest -p no:cacheprovider -m ray tests $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .
@@ -144,6 +151,17 @@ $(TENSORFLOW)/.installed: pyproject.toml
 	  >$(TENSORFLOW)/install.log 2>&1 || { cat $(TENSORFLOW)/install.log >&2; exit 1; }
 	@touch $@
 
+# All that the extra asks for: EXTRA is for those that are one package.
+$(RAY)/.installed: ASKED = $(shell sed -n 's/^ray = \[\(.*\)\]/\1/p' pyproject.toml | tr -d ',')
+$(RAY)/.installed: $(STAMP)
+	@$(BIN)/python -m venv $(RAY)
+	@echo "import site; site.addsitedir('$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" \
+	  >$$($(RAY)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/undertow-tools.pth
+	@echo 'Installing Ray into $(RAY) ...'
+	@$(RAY)/bin/python -m pip install --disable-pip-version-check --no-input $(ASKED) \
+	  >$(RAY)/install.log 2>&1 || { cat $(RAY)/install.log >&2; exit 1; }
+	@touch $@
+
 # Only what has changed is compiled, in build/; a warning is a failure.
 core: $(STAMP)
 	@$(BIN)/python -m pip install -v --disable-pip-version-check --no-input --no-build-isolation --no-deps -e . \
@@ -211,7 +229,7 @@ clean:
 	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
-	@rm -rf $(VENV) $(DYNET) $(TENSORFLOW)
+	@rm -rf $(VENV) $(RAY) $(DYNET) $(TENSORFLOW)
 
 # The environment, made or brought up to date whenever pyproject.toml changes.
 $(STAMP): pyproject.toml

@@ -93,6 +93,7 @@ _TITLES = {
     "undertow.train.curve": "Learning curves",
     "undertow.train.report": "Reports on trained models",
     "undertow.train.growth": "Reports on models that grow trees",
+    "undertow.ray.clusters": "Workers on several machines",
     "undertow.frontend.values.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.functions.debug": "Effects",
@@ -132,6 +133,7 @@ _OWNERS: dict[str, list[tuple[type, str]]] = {
         (undertow.optim.Optimizer, "An optimizer has these methods"),
         (undertow.optim.Updater, "An updater has these methods"),
     ],
+    "undertow.ray.clusters": [(undertow.ray.Cluster, "A cluster has these methods")],
     "undertow.subgraph": [(undertow.SubGraph, "Besides the methods of functions it has")],
     "undertow.api.options": [(Options, _OPTIONS)],
 }

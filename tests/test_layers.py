@@ -64,6 +64,7 @@ GUESTS = {
     "safetensors": ("api/archive.py", "train/checkpoint.py"),
     "matplotlib": ("train/curve.py",),
     "mypy": ("mypy_plugin.py",),
+    "ray": ("ray",),
     "zmq": ("cluster/sockets.py", "cluster/gate.py"),
 }
 

@@ -74,7 +74,21 @@ def test_import_is_light() -> None:
     assert done.stdout.split() == []
 
 
-MODULES = [ut, ut.data, ut.linalg, ut.models, ut.optim, ut.random, ut.train, v1, v1.function, v1.math, v1.nn, v1.train]
+MODULES = [
+    ut,
+    ut.data,
+    ut.linalg,
+    ut.models,
+    ut.optim,
+    ut.random,
+    ut.ray,
+    ut.train,
+    v1,
+    v1.function,
+    v1.math,
+    v1.nn,
+    v1.train,
+]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

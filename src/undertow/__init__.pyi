@@ -7,6 +7,7 @@ from typing import Any
 from undertow import _random as random
 from undertow import data as data
 from undertow import models as models
+from undertow import ray as ray
 from undertow import train as train
 from undertow._annotations import Array as Array
 from undertow._annotations import Function as Function
@@ -297,6 +298,7 @@ __all__ = [
     "zeros_like",
     "data",
     "models",
+    "ray",
     "train",
 ]
 __version__: str

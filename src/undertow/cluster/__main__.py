@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import logging
 import os
 import platform
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
 
 from undertow.cluster.member import Member
+from undertow.cluster.names import load
 from undertow.cluster.process import LENGTH
 from undertow.cluster.sockets import SocketNetwork
 from undertow.cluster.station import Ticket
@@ -38,15 +36,6 @@ def follow() -> None:
     while os.read(PIPE, 4096):
         pass
     os.killpg(0, signal.SIGKILL)
-
-
-def load(name: str) -> Callable[[Member], Any] | None:
-    """What "module:name" names."""
-    if not name:
-        return None
-    module, _, attribute = name.partition(":")
-    found: Callable[[Member], Any] = getattr(importlib.import_module(module), attribute)
-    return found
 
 
 def main() -> None:

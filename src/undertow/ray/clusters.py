@@ -1,0 +1,185 @@
+"""Workers on a Ray cluster, for the runs inside a `with` block: `ut.ray.cluster` starts one here, `connect` joins one.
+
+Outside of the block nothing runs on workers. A run inside it gives away what is worth it; results are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from undertow.cluster.pool import Pool, WorkerStats
+from undertow.engines.outside import using
+from undertow.errors import UndertowError
+from undertow.ray.extra import network, the_ray
+from undertow.ray.launcher import RayLauncher
+from undertow.ray.local import PATIENCE, Keeper, inside
+from undertow.ray.table import Rows
+
+STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told otherwise
+LOOPBACK = "tcp://127.0.0.1:*"
+
+SERVICES = ""  # what workers import: "module:name"
+GUESTS = ""
+
+
+class Cluster:
+    """Workers that take part in the runs of a `with` block. `ut.ray.cluster` and `ut.ray.connect` make it."""
+
+    def __init__(self, enter: Callable[[contextlib.ExitStack], Pool]) -> None:
+        self._enter = enter
+        self._stack: contextlib.ExitStack | None = None
+        self._pool: Pool | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """The workers, as training uses them."""
+        if self._pool is None:
+            raise UndertowError("this cluster is not open", hint="use it in a block: `with ut.ray.cluster() as c:`")
+        return self._pool
+
+    @property
+    def workers(self) -> int:
+        """How many workers are ready now."""
+        return len(self.pool.workers())
+
+    def stats(self) -> list[WorkerStats]:
+        """What each worker has done, and is doing: a row for each. Printed, a table."""
+        return Rows(self.pool.stats())
+
+    def open(self) -> Cluster:
+        """Start the workers, and wait until they are there. `with` does this."""
+        if self._stack is not None:
+            raise UndertowError("this cluster is open already", hint="leave the block first, or make another cluster")
+        with contextlib.ExitStack() as stack:
+            self._pool = self._enter(stack)
+            stack.enter_context(using(self._pool))
+            self._stack = stack.pop_all()
+        return self
+
+    def close(self) -> None:
+        """End the workers, and what was started for them. Leaving `with` does this."""
+        stack, self._stack = self._stack, None
+        self._pool = None
+        if stack is not None:
+            stack.close()
+
+    def __enter__(self) -> Cluster:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def cluster(
+    workers: int = 2,
+    *,
+    retries: int = 3,
+    memory: int = STORE,
+) -> Cluster:
+    """Workers on this machine, by a Ray of their own, for the runs of a `with` block.
+
+    with ut.ray.cluster(workers=2) as cluster:
+        total = tree_sum.map(trees)
+        print(cluster.stats())
+
+    It takes some seconds to start. Nothing of it is left when the block ends, or this program does, however it ends.
+    `retries`: how often a task runs again whose worker was lost; `memory`: bytes of Ray's object store. Ray listens at
+    the loopback address only, and asks for a token.
+    """
+    if workers < 1:
+        raise UndertowError(f"{workers} workers", hint="one at least")
+
+    def enter(stack: contextlib.ExitStack) -> Pool:
+        net = network()
+        ray = ray_that_is_free()
+        keeper = Keeper(workers, memory)
+        stack.callback(keeper.close)
+        address = keeper.address()
+        stack.enter_context(keeping_signals())
+        stack.enter_context(inside(keeper.environment, ray))
+        initialize(ray, address)
+        stack.callback(ray.shutdown)
+        launcher = RayLauncher(SERVICES, GUESTS, 1.0)
+        return stack.enter_context(Pool(launcher, net, workers, retries, listen=LOOPBACK).open(PATIENCE))
+
+    return Cluster(enter)
+
+
+def connect(
+    address: str = "auto",
+    workers: int | None = None,
+    *,
+    retries: int = 3,
+    processors: float = 1.0,
+    scheduling: Any = "SPREAD",
+    listen: str | None = None,
+    seconds: float = PATIENCE,
+) -> Cluster:
+    """Workers on a Ray cluster that is there, for the runs of a `with` block. Other programs on it are left alone.
+
+    `address`: what `ray.init` takes, of a node of the cluster; "auto" finds the one of this machine, or that of
+    `undertow cluster up`. If this program is connected to Ray already, that is used. `workers`: one for each processor
+    of the cluster, unless told otherwise; each asks Ray for so many `processors`, and `scheduling` is Ray's strategy to
+    place them. `listen`: where this program listens to its workers, "tcp://ADDRESS:*"; as Ray knows this machine, if
+    not given.
+    """
+
+    def enter(stack: contextlib.ExitStack) -> Pool:
+        net = network()
+        ray = the_ray()
+        if not ray.is_initialized():
+            stack.enter_context(keeping_signals())
+            initialize(ray, address)
+            stack.callback(ray.shutdown)
+        count = workers
+        if count is None:
+            count = max(1, int(ray.cluster_resources().get("CPU", 1) / processors if processors else 1))
+        launcher = RayLauncher(SERVICES, GUESTS, processors, scheduling)
+        where = listen or f"tcp://{ray.util.get_node_ip_address()}:*"
+        return stack.enter_context(Pool(launcher, net, count, retries, listen=where).open(seconds))
+
+    return Cluster(enter)
+
+
+def ray_that_is_free() -> Any:
+    """Ray, if this program is connected to no cluster: it can be connected to one only."""
+    ray = the_ray()
+    if ray.is_initialized():
+        raise UndertowError(
+            "this program is connected to a Ray cluster already",
+            hint="ut.ray.connect() uses that one; ut.ray.cluster() needs ray.shutdown() before",
+        )
+    return ray
+
+
+def initialize(ray: Any, address: str) -> None:
+    """Connect this program. What Ray would say of that is no concern of the user's."""
+    ray.init(
+        address=address,
+        namespace=f"undertow-{os.getpid()}",
+        log_to_driver=False,
+        configure_logging=False,
+        logging_level=logging.ERROR,
+    )
+
+
+@contextlib.contextmanager
+def keeping_signals() -> Iterator[None]:
+    """Ray takes SIGTERM for itself: give it back at the end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
