@@ -94,6 +94,7 @@ _TITLES = {
     "undertow.train.report": "Reports on trained models",
     "undertow.train.growth": "Reports on models that grow trees",
     "undertow.ray.clusters": "Workers on several machines",
+    "undertow.parallel.trainer": "Training on workers",
     "undertow.frontend.values.scopes": "Order and placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.functions.debug": "Effects",
@@ -134,6 +135,7 @@ _OWNERS: dict[str, list[tuple[type, str]]] = {
         (undertow.optim.Updater, "An updater has these methods"),
     ],
     "undertow.ray.clusters": [(undertow.ray.Cluster, "A cluster has these methods")],
+    "undertow.parallel.trainer": [(undertow.ray.DataParallel, "A trainer has these methods")],
     "undertow.subgraph": [(undertow.SubGraph, "Besides the methods of functions it has")],
     "undertow.api.options": [(Options, _OPTIONS)],
 }

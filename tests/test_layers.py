@@ -61,7 +61,7 @@ GUESTS = {
     "igraph": ("viz",),
     "rich": ("cli",),
     "typer": ("cli",),
-    "safetensors": ("api/archive.py", "train/checkpoint.py"),
+    "safetensors": ("api/archive.py", "parallel/checkpoint.py", "train/checkpoint.py"),
     "matplotlib": ("train/curve.py",),
     "mypy": ("mypy_plugin.py",),
     "ray": ("ray",),

@@ -7,8 +7,8 @@ mean what they mean there.
 
 # Layers, in processing order: frontend, passes, plan, engines; viz for pictures. Below them are ops, ir, types,
 # elsewhere, tracebacks and errors; above them api, with the alternative APIs subgraph and compat, then public, data,
-# models, train, cli and __main__. mypy_plugin stands by itself, and so does cluster, a pool of workers; ray, above
-# engines, has it on Ray. CONTRIBUTING.md draws who may import whom.
+# models, train, cli and __main__. mypy_plugin stands by itself, and so does cluster, a pool of workers; parallel, above
+# data, trains on it, and ray has it on Ray. CONTRIBUTING.md draws who may import whom.
 
 import importlib as _importlib
 from importlib.util import find_spec as _find_spec

@@ -56,6 +56,10 @@ class Future:
         """Whether there is a result, or an error."""
         return self._call.is_done
 
+    def failed(self) -> bool:
+        """Whether there is an error."""
+        return self._call.error is not None
+
     def result(self, timeout: float | None = None) -> list[Buffer]:
         """The parts that the service has given. Raises what it raised, WorkerLost, or TimeoutError."""
         with self._station.lock:
@@ -96,6 +100,7 @@ class Pool:
         self._is_launching = False
         self._on_lost: list[Callable[[int, int, str], None]] = []
         self._is_open = False
+        self._streams = 0
 
     # ----------------------------------------------------------------------------------------------------------
     # Life
@@ -166,6 +171,27 @@ class Pool:
             call = self._machine.call(worker, incarnation, service, as_parts(payload))
             self._station.wake()
         return Future(self._station, call)
+
+    def wait(self, futures: Sequence[Future]) -> None:
+        """Wait until all are done, or one has failed."""
+        with self._station.lock:
+            self._station.wait(lambda: all(f.done() for f in futures) or any(f.failed() for f in futures))
+
+    def new_stream(self) -> int:
+        """A number for a stream between workers; greater than all before."""
+        with self._station.lock:
+            self._streams += 1
+            return self._streams
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be workers."""
+        return self._is_open
+
+    @property
+    def size(self) -> int:
+        """How many workers there are when none is lost."""
+        return self._machine.roster.workers
 
     def workers(self) -> list[tuple[int, int]]:
         """Those that are ready, as (worker, incarnation) pairs, in their order."""

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from undertow.elsewhere import unknown_name
+from undertow.parallel.trainer import DataParallel
 from undertow.ray.clusters import Cluster, cluster, connect
 from undertow.tracebacks import boundary
 
-__all__ = ["Cluster", "cluster", "connect"]
+__all__ = ["Cluster", "DataParallel", "cluster", "connect"]
 
 
 if not TYPE_CHECKING:  # for a checker, a module with `__getattr__` would have every name

@@ -25,7 +25,7 @@ from undertow.ray.table import Rows
 STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told otherwise
 LOOPBACK = "tcp://127.0.0.1:*"
 
-SERVICES = ""  # what workers import: "module:name"
+SERVICES = "undertow.parallel.service:services"  # what workers import: "module:name"
 GUESTS = ""
 
 

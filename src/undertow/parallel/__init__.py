@@ -1,0 +1,1 @@
+"""Data-parallel training: a batch is cut into shards, workers compute their gradients and add these up in a ring."""

@@ -1,0 +1,178 @@
+"""What workers do in data-parallel training: a service that the driver calls (`fleet.py` has its other end).
+
+A worker has *jobs*, one for each trainer: the gradient function, the rule of updates, a replica. Calls of `train` run
+one after the other; `abandon` runs beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from undertow.api.function import Function
+from undertow.cluster.frames import Buffer
+from undertow.cluster.member import Member, Service
+from undertow.cluster.stream import Stream
+from undertow.errors import RunError, WorkerLost
+from undertow.frontend.values import tree
+from undertow.frontend.values.rows import IndexedRows
+from undertow.parallel.packing import array_of, message, pack, read, unpack
+from undertow.parallel.program import gradient, loaded
+from undertow.parallel.replica import Replica, Rule
+from undertow.parallel.ring import all_reduce
+from undertow.parallel.sums import weighted
+
+Json = Any
+
+
+def services(member: Member) -> Mapping[str, Service]:
+    """What the pool's workers import."""
+    training = Training(member)
+    return {"train": training.serve, "abandon": training.abandon}
+
+
+@dataclass(eq=False)
+class Job:
+    """What a worker has of one trainer."""
+
+    rule: Rule
+    options: dict[str, Any]
+    has_aux: bool
+    structure: tree.Structure  # of the parameters
+    replica: Replica
+    function: Function
+    is_whole: bool = True  # not in the middle of an update
+
+
+class Training:
+    """The jobs of a worker."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._jobs: dict[int, Job] = {}
+        self._stream: Stream | None = None  # of the step at which this worker is
+        self._abandoned = 0  # steps with streams up to this number
+
+    def serve(self, parts: Sequence[Buffer]) -> list[Buffer]:
+        """One call."""
+        header, rest = read(parts)
+        do = {"begin": self._begin, "function": self._function, "where": self._where, "step": self._step}
+        if header["do"] == "end":
+            self._jobs.pop(header["job"], None)
+            return []
+        return do[header["do"]](header, rest)
+
+    def abandon(self, parts: Sequence[Buffer]) -> bytes:
+        """Give up the step with this stream, or any before: whoever waits for others in it waits no more."""
+        number = int(bytes(parts[0]))
+        self._abandoned = max(self._abandoned, number)
+        stream = self._stream
+        if stream is not None and stream.number <= number:
+            stream.close()
+        return b""
+
+    def _job(self, header: dict[str, Json]) -> Job:
+        job = self._jobs.get(header["job"])
+        if job is None:
+            raise RunError(f"worker {self._member.worker} has no job {header['job']}")
+        return job
+
+    def _begin(self, header: dict[str, Json], parts: list[Buffer]) -> list[Buffer]:
+        """A job, or its committed state after a step that was abandoned."""
+        arrays = [array_of(part, row[0], row[1:]) for part, row in zip(parts[1:], header["arrays"], strict=True)]
+        structure_of = unpack(header["params"], [])
+        self._jobs[header["job"]] = Job(
+            Rule.from_json(header["rule"]),
+            header["options"],
+            header["has_aux"],
+            tree.flatten(structure_of)[1],
+            Replica.from_arrays(header["replica"], arrays),
+            loaded(bytes(parts[0])),
+        )
+        return []
+
+    def _function(self, header: dict[str, Json], parts: list[Buffer]) -> list[Buffer]:
+        self._job(header).function = loaded(bytes(parts[0]))
+        return []
+
+    def _where(self, header: dict[str, Json], parts: list[Buffer]) -> list[Buffer]:
+        """After which step its replica is; -1 if nobody knows."""
+        job = self._jobs.get(header["job"])
+        return message({"step": job.replica.step if job is not None and job.is_whole else -1})
+
+    # ----------------------------------------------------------------------------------------------------------
+    # A step
+
+    def _step(self, header: dict[str, Json], parts: list[Buffer]) -> list[Buffer]:
+        """Gradients of the own shards, the sum of all, the update."""
+        job, number = self._job(header), header["stream"]
+        ring = [(worker, incarnation) for worker, incarnation in header["ring"]]
+        if not job.is_whole or job.replica.step != header["step"]:
+            raise RunError(f"worker {self._member.worker} is at step {job.replica.step}, not {header['step']}")
+        stream = self._stream = self._member.stream(number, ring)
+        try:
+            rows, leaves = self._gradients(job, header, iter(parts), number)
+            total = all_reduce(stream, ring, ring.index(self._member.peer), leaves)
+            self._check(number)
+        finally:
+            self._stream = None
+            stream.close()
+        job.is_whole = False
+        job.replica.update(job.rule, total, *unpack(header["rates"], []))
+        job.is_whole = True
+        report, held = pack([[row.loss, row.aux] for row in rows])
+        counts = {"value": report, "held": len(held)}
+        if not header["reports"]:
+            return message(counts, held)
+        kinds, arrays = pack_gradient(total)
+        return message({**counts, "total": kinds}, [*held, *arrays])
+
+    def _gradients(self, job: Job, header: dict[str, Json], parts: Any, number: int) -> tuple[list[Any], list[Any]]:
+        rows, leaves = [], []
+        for shard in header["shards"]:
+            self._check(number)
+            args = unpack(shard["args"], [next(parts) for _ in range(shard["parts"])])
+            params, seed = job.replica.params, shard["seed"]
+            found = gradient(job.function, job.has_aux, job.structure, params, args, seed, job.options)
+            self._member.count(found.activations, found.waves)
+            rows.append(found)
+            leaves.append(weighted(found.leaves, shard["weight"], header["is_alone"]))
+        return rows, leaves
+
+    def _check(self, number: int) -> None:
+        if number <= self._abandoned:
+            raise WorkerLost(f"step with stream {number} was abandoned")
+
+
+def pack_gradient(leaves: Sequence[Any]) -> tuple[Json, list[Buffer]]:
+    """The sum of all gradients as JSON and parts."""
+    rows: list[Json] = []
+    parts: list[Buffer] = []
+    for leaf in leaves:
+        if isinstance(leaf, IndexedRows):
+            value, held = pack([leaf.indices, leaf.rows])
+            rows.append({"rows": value, "shape": list(leaf.shape)})
+        elif leaf is None:
+            rows.append(None)
+            continue
+        else:
+            value, held = pack(leaf)
+            rows.append(value)
+        parts += held
+    return rows, parts
+
+
+def unpack_gradient(rows: Json, parts: Sequence[Buffer]) -> list[Any]:
+    """What `pack_gradient` packed."""
+    rest = iter(parts)
+    leaves: list[Any] = []
+    for row in rows:
+        if row is None:
+            leaves.append(None)
+        elif "rows" in row:
+            indices, values = unpack(row["rows"], rest)
+            leaves.append(IndexedRows(indices, values, shape=tuple(row["shape"])))
+        else:
+            leaves.append(unpack(row, rest))
+    return leaves

@@ -1,0 +1,171 @@
+"""Data-parallel training on workers inside this process: order, delay, loss and repetition of frames change nothing,
+and neither do workers that are lost, whatever they were at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support import learners
+from tests.support.network import Simulation
+
+import undertow as ut
+from undertow.cluster.pool import Pool
+from undertow.parallel.service import services
+from undertow.parallel.trainer import DataParallel
+
+STEPS = 5
+
+
+@pytest.fixture(scope="module")
+def wanted() -> tuple[list[Any], list[Any]]:
+    return learners.expected(STEPS)
+
+
+def trainer_on(pool: Pool, **options: Any) -> DataParallel:
+    return DataParallel(
+        learners.loss, learners.params(), learners.OPTIMIZER, has_aux=True, clip=0.5, cluster=pool, **options
+    )
+
+
+def train(trainer: DataParallel, steps: int = STEPS) -> list[Any]:
+    losses = []
+    for batch in learners.batches(steps)[trainer.steps :]:
+        loss, counts = trainer.step(batch)
+        assert sum(counts) == len(batch)
+        losses.append(loss)
+    return losses
+
+
+def arrays_of(trainer: DataParallel) -> list[Any]:
+    return trainer._fleet.replica.arrays()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_bits_do_not_depend_on_workers_and_frames(workers: int, seed: int, wanted: tuple[list[Any], list[Any]]) -> None:
+    with Simulation(seed, loss=0.04 * seed, repetition=0.1 * seed) as simulation:
+        trainer = trainer_on(simulation.pool(workers, services).open(), shards=4)
+        assert train(trainer) == wanted[0]
+        assert learners.same_bits(arrays_of(trainer), wanted[1])
+        simulation.sleep(3.0)
+        counts = [member._machine.counters.activations for member in simulation.members.values()]
+        assert sorted(count > 0 for count in counts) == [False] * (workers > 4) + [True] * min(workers, 4)
+
+
+FAILURES: dict[str, Callable[[Simulation, int], Any]] = {
+    "killed": Simulation.kill,
+    "frozen": Simulation.freeze,
+    "cut off": Simulation.cut_off,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", FAILURES)
+@pytest.mark.parametrize("worker", range(3))
+def test_a_worker_lost_at_any_frame(how: str, worker: int, wanted: tuple[list[Any], list[Any]]) -> None:
+    """Each run loses a worker at another frame of its first steps: at a beginning, a step, in the ring, at a report."""
+    begun_again = 0
+    for frame in range(2 + 2 * worker + len(how) % 2, 86, 6):
+        with Simulation(seed=frame) as simulation:
+            pool = simulation.pool(3, services).open()
+            trainer = trainer_on(pool)
+            after(simulation, simulation.frames + frame, lambda: FAILURES[how](simulation, worker))
+            assert train(trainer) == wanted[0]
+            assert learners.same_bits(arrays_of(trainer), wanted[1])
+            begun_again += trainer.again
+    assert begun_again > 3
+
+
+def after(simulation: Simulation, frames: int, event: Callable[[], Any]) -> None:
+    """Let something happen when so many frames have been sent."""
+    post = simulation.post
+
+    def counting(sender: int, to: int, parts: Any) -> None:
+        post(sender, to, parts)
+        if simulation.frames == frames:
+            event()
+
+    simulation.post = counting  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_workers_that_come_and_go(seed: int, wanted: tuple[list[Any], list[Any]]) -> None:
+    """One is killed, one frozen and thawed later, on a network that loses frames."""
+    with Simulation(seed, loss=0.05, repetition=0.05) as simulation:
+        trainer = trainer_on(simulation.pool(3, services).open(), retries=10)
+        hosts: list[Any] = []
+        begun = simulation.frames
+        after(simulation, begun + 30 + seed, lambda: hosts.append(simulation.freeze(seed % 3)))
+        after(simulation, begun + 60 + seed, lambda: simulation.kill((seed + 1) % 3))
+        after(simulation, begun + 150, lambda: [simulation.thaw(host) for host in hosts])
+        assert train(trainer) == wanted[0]
+        assert learners.same_bits(arrays_of(trainer), wanted[1])
+        assert trainer.again > 0
+
+
+def test_too_many_losses(wanted: tuple[list[Any], list[Any]]) -> None:
+    """WorkerLost says who and why; afterwards training goes on from the committed state."""
+    with Simulation(seed=1) as simulation:
+        pool = simulation.pool(2, services).open()
+        trainer = trainer_on(pool, retries=0)
+        losses = [trainer.step(batch)[0] for batch in learners.batches(2)]
+        after(simulation, simulation.frames + 3, lambda: simulation.kill(1))
+        with pytest.raises(ut.WorkerLost, match=r"worker 1 was lost: it was silent for .* step 3 was begun once"):
+            trainer.step(learners.batches(3)[2])
+        assert trainer.steps == 2
+        assert losses + train(trainer) == wanted[0]
+        assert learners.same_bits(arrays_of(trainer), wanted[1])
+
+
+def test_an_error_on_one_worker_ends_the_step_on_all() -> None:
+    """Others that wait for it in the ring give up; nothing has changed."""
+
+    @ut.function
+    def picky(w: ut.f64, x):  # type: ignore[no-untyped-def]
+        assert ut.min(x) >= 0, "a negative one"
+        return ut.mean(w * x)
+
+    good, bad = np.arange(8.0), np.array([1.0] * 7 + [-1.0])
+    for seed in range(5):
+        with Simulation(seed) as simulation:
+            trainer = DataParallel(picky, 2.0, ut.optim.SGD(0.1), cluster=simulation.pool(3, services).open())
+            assert trainer.step(good) == 7.0
+            before = trainer.params
+            with pytest.raises(ut.RunError, match=r"worker 2: .*a negative one"):
+                trainer.step(bad)
+            assert trainer.steps == 1 and trainer.params == before and trainer.again == 0
+            assert trainer.step(good) < 7.0
+
+
+def test_saved_and_loaded_on_another_number_of_workers(tmp_path: Any, wanted: tuple[list[Any], list[Any]]) -> None:
+    path = tmp_path / "trainer.safetensors"
+    with Simulation(seed=2) as simulation:
+        first = trainer_on(simulation.pool(2, services).open())
+        losses = train(first, 2)
+        first.save(path)
+    with Simulation(seed=3) as simulation:
+        second = trainer_on(simulation.pool(3, services).open())
+        second.load(path)
+        assert second.steps == 2 and int(second.state.step) == 2
+        assert losses + train(second) == wanted[0]
+        assert learners.same_bits(arrays_of(second), wanted[1])
+        other = DataParallel(learners.loss, learners.params(), ut.optim.SGD(0.1), cluster=second._fleet.pool)
+        with pytest.raises(ut.LoadError, match=r"has 'mean params|has 'squares params"):
+            other.load(path)
+        with pytest.raises(ut.LoadError, match="does not hold a checkpoint"):
+            other.load(__file__)
+
+
+def test_two_trainers_share_a_pool() -> None:
+    with Simulation(seed=4) as simulation:
+        pool = simulation.pool(2, services).open()
+        one, two = trainer_on(pool), trainer_on(pool)
+        for batch in learners.batches(3):
+            assert one.step(batch) == two.step(batch)
+        one.close()
+        assert train(two)
+        assert learners.same_bits(arrays_of(two), learners.expected(STEPS)[1])
