@@ -26,6 +26,13 @@ _DTYPES = "the dtypes are ut.bool, ut.i32, ut.i64, ut.f32, ut.f64, ut.c64 and ut
 _DEVICE = "runs are on the CPU, on all cores; ut.options(threads=2) limits them"
 _MADE = "the first call captures it; f.graph(*args) and f.plan(*args) show what was made"
 _RUNS = "call the function: f(x); f.run(x, stats=True) also counts what the run did"
+_OPTIMIZERS = "optimizers are in ut.optim, as ut.optim.Adam(1e-3)"
+_PARAMETERS = (
+    "any float or array is a parameter: keep it in an attribute, a list or a dict, and differentiate by that; "
+    "ut.Variable keeps state"
+)
+_PARALLEL = "nothing needs it: calls that do not depend on each other run together, as one batch"
+_TREES = "any nested tuple, list, dict or object is a tree; treebanks are in ut.data"
 _SOWN = "write ut.sow(value, at=k) in the function, and ut.reap(f, n)(x) around it"
 
 # What a name means in JAX, PyTorch, TensorFlow, Numba or Cilk, and what stands for it here.
@@ -68,13 +75,20 @@ FRAMEWORKS: Mapping[str, str] = {
     "bmm": "write ut.matmul(x, y), or x @ y",
     "power": "write ut.pow(x, y), or x ** y",
     "placeholder": "arguments of an @ut.function are its inputs; compat.v1 has TensorFlow's placeholders",
-    "spawn": "nothing needs it: calls that do not depend on each other run together",
+    **dict.fromkeys(("spawn", "parallel", "autobatch", "cilk_spawn", "cilk_for", "fork", "async_"), _PARALLEL),
     "sync": "nothing needs it: a value is waited for where it is used",
     "debug": "print(x) and assert work in captured functions; ut.options(trace=\"run.jsonl\") records a run",
     "pure_callback": "Python cannot be called from a graph: call it before or after the captured function",
     "py_function": "Python cannot be called from a graph: call it before or after the captured function",
-    "optimizers": "optimizers are in ut.optim, as ut.optim.Adam(1e-3)",
-    "optax": "optimizers are in ut.optim, as ut.optim.Adam(1e-3)",
+    **dict.fromkeys(("optimizers", "optax", "Optimizer", "SGD", "Adam", "AdamW", "Adagrad", "RMSprop"), _OPTIMIZERS),
+    **dict.fromkeys(("Parameter", "Param", "ParameterCollection", "get_variable", "lookup_parameters"), _PARAMETERS),
+    **dict.fromkeys(("Tree", "Node", "trees", "List", "ADT"), _TREES),
+    **dict.fromkeys(("distributions", "Normal", "Bernoulli", "Categorical"), _RANDOM),
+    "minimize": "take steps in a loop: ut.value_and_grad(f), and an optimizer of ut.optim",
+    "fft": "np.fft works on captured values",
+    "partial": "functools.partial works on captured functions, and in them",
+    **dict.fromkeys(("trace", "profiler", "profile"), "ut.options(trace=\"run.jsonl\") records a run"),
+    **dict.fromkeys(("config", "flags", "set_num_threads"), "ut.options has all settings: help(ut.options)"),
     "compat": "import it by name: import undertow.compat.v1 as tf",
     "pi": "write math.pi or np.pi",
     "e": "write math.e or np.e",
@@ -102,7 +116,7 @@ def unknown_name(owner: str, name: str, known: Iterable[str], elsewhere: Mapping
 
     if name in elsewhere:
         hint = elsewhere[name]
-    elif close := difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3):
+    elif close := difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3, 0.66):
         swapped = [k for k in close if sorted(k) == sorted(name)]  # two letters in the wrong order
         hint = f"did you mean `{owner}.{[*swapped, *close][0]}`?"
     else:

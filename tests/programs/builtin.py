@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from tests.programs.program import program
@@ -22,6 +23,8 @@ def kinds(x):
         found += 1000
     if type(x) is float or callable(x) or hasattr(x, "__len__"):
         found += 2000
+    if x.__class__ is int or x.__class__.__name__ == "ndarray":
+        found += 8000
     return found + getattr(x, "nothing", 4000)
 
 
@@ -57,6 +60,20 @@ def extremes(xs: ut.f64[4], n: ut.i64):
 @ut.function
 def ordered(xs: ut.f64[4], n: ut.i64):
     return sorted(xs), sorted([n, 3, n - 1], reverse=True), any(x > 2 for x in xs), all([n, 1, xs[0]])
+
+
+class Version(NamedTuple):
+    major: int
+    minor: int
+
+
+@ut.function
+def newest(n: ut.i64, xs: ut.f64[3]):
+    this, that = Version(n, 2), Version(3, n)
+    if this == that:
+        return math.prod(xs), 0
+    order = 10 * (this < that) + (this >= (3, 2)) + 100 * (that == (3, 4)) + 1000 * (this != that)
+    return math.prod([n, *xs], start=2) + math.prod(x for x in xs if x > 0), order
 
 
 @ut.function
@@ -111,6 +128,7 @@ PROGRAMS = [
     program(rounded, (2.675, 25), (-1234.565, -15), (0.5, 7), tags="branch"),
     program(extremes, (np.array([3.0, 1.5, -0.5, 2.5]), 7), (np.array([1.0, 1.0, 5.0, 0.0]), -7), tags="arrays"),
     program(ordered, (np.array([3.0, 1.5, -0.5, 2.5]), 7), (np.zeros(4), 0), tags="arrays"),
+    program(newest, (2, np.array([3.0, 1.5, -0.5])), (4, np.ones(3)), (3, np.zeros(3)), tags="branch"),
     program(told, (3, 10.0), tags="recursive effects"),
     program(labelled, (3, 0.5), tags="containers"),
     program(positive_only, (9,), (11,), (0,), tags="recursive fault effects"),

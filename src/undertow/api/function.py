@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from undertow.api import plain
+from undertow.api.one_for_two import may_be_one, refuse_one_for_two
 from undertow.api.options import ENGINES, OPTIONS, PYTHON, Settings, quick_options, settings
 from undertow.api.pickling import reduced, restore
 from undertow.api.planned import PlanView
@@ -230,7 +231,11 @@ class Function:
         program, leaves = self.__undertow_program__(arguments)
         if arguments.converted is not None:
             return self._with_objects(program, leaves, chosen, arguments.converted)
-        if not kwargs and program.is_kept:
+        if may_be_one(program.captured):
+            refuse_one_for_two(
+                program.captured, arguments, [*every, *kwargs.values()], self.__undertow_definition__.closure
+            )
+        elif not kwargs and program.is_kept:
             remember(self.__undertow_programs__.quick, every, arguments, program)
         return program.run(leaves, chosen)
 
@@ -260,6 +265,8 @@ class Function:
         program, leaves = self.__undertow_program__(arguments, mapped)
         if arguments.converted is not None:
             return self._with_objects(program, leaves, chosen, arguments.converted)
+        if may_be_one(program.captured):
+            refuse_one_for_two(program.captured, arguments, args, self.__undertow_definition__.closure)
         return program.run(leaves, chosen)
 
     def _map_groups(self, args: Sequence[Any], ragged: TypeMismatch, chosen: Settings) -> tuple[Any, Stats]:

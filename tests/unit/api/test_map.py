@@ -57,6 +57,19 @@ def test_items_of_several_shapes(engine: str) -> None:
     assert weighed.map(trees, engine=engine).tolist() == [1.0, 5.0, 4.0]
 
 
+@ut.function
+def leaves(tree):
+    return tree[0] if len(tree) == 1 else leaves(tree[0]) + 2 * leaves(tree[1])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_trees_of_lists(engine: str) -> None:
+    trees: list[Any] = [[1], [[1], [2]], [[[1], [3]], [4]], [[1], [[2], [3]]], [[[2], [3]], [5]]]
+    assert leaves.map(trees, engine=engine).tolist() == [1, 5, 15, 17, 18]
+    nested = ut.function(lambda pair: pair[0] * pair[1][0])
+    assert nested.map([[2, [3]], [4, [5]]], engine=engine).tolist() == [6, 20]
+
+
 def test_items_that_are_containers_stack() -> None:
     added = ut.function(lambda x: x["a"] + x["b"])
     assert added.map([{"a": 1, "b": 2.0}, {"a": 3, "b": 4.0}]).tolist() == [3.0, 7.0]

@@ -355,9 +355,10 @@ def test_a_redirected_file(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_python_does_not_keep(tmp_path: Path) -> None:
-    done = run_python(folder=tmp_path, text=FIB)
-    assert "cannot find the source of `fib`: Python does not keep what it reads from a pipe" in done.stderr
-    assert "hint: run the program from its file: python program.py" in done.stderr
+    for args in ((), ("-",), ("/dev/stdin",)):
+        done = run_python(*args, folder=tmp_path, text=FIB)
+        assert "cannot find the source of `fib`: Python does not keep what it reads from a pipe" in done.stderr
+        assert "hint: run the program from its file: python program.py" in done.stderr
     early = "space = {}; exec('def f(x): return x + 1', space); import undertow as ut; ut.function(space['f'])(1)"
     done = run_python("-c", early, folder=tmp_path)
     assert "it was compiled before undertow was imported, from a syntax tree, or" in done.stderr

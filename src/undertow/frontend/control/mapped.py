@@ -7,6 +7,7 @@ shape together, inside a captured function they are refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,17 @@ def _with_axis(arg: Any, axis: int | None) -> Any:
     return tree.unflatten(structure, [functions.moveaxis(leaf, axis, 0) for leaf in leaves])
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Items that are lists, all of one structure, as one such list of arrays: what `as_mapped` would give."""
+
+    value: list[Any]
+
+
 def as_mapped(value: Any) -> Any:
     """An argument to map over as a container of arrays, all of which are mapped along their leading axis."""
+    if isinstance(value, Columns):
+        return value.value
     if isinstance(value, Handle) and isinstance(value.number, Traced) and not value.number.type.rank:
         return value.all_items()
     if isinstance(value, range):
@@ -189,7 +199,10 @@ def groups_of(args: Sequence[Any], span: Span | None) -> list[tuple[list[int], l
 
 def _together(items: Sequence[Any], value: Any) -> Any:
     """The items of a group: stacked, or the object that they all are."""
-    return _stacked(items, value) if tree.flatten(items[0], is_traced)[0] else Shared(items[0])
+    if not tree.flatten(items[0], is_traced)[0]:
+        return Shared(items[0])
+    stacked = _stacked(items, value)
+    return Columns(stacked) if isinstance(stacked, list) else stacked
 
 
 def stacked_results(results: Sequence[Any]) -> Any:

@@ -21,7 +21,7 @@ from undertow.frontend.interpret.cmath_calls import CMATH, complex_number
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, makes_plainly, spend
 from undertow.frontend.interpret.kinds import KINDS
-from undertow.frontend.interpret.math_calls import IN_FLOATS, OTHERS
+from undertow.frontend.interpret.math_calls import IN_FLOATS, OTHERS, prod
 from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.operators import BINARY, are_constants
 from undertow.frontend.interpret.purity import is_users
@@ -487,6 +487,7 @@ _TRACED: dict[Any, Callable[..., Any]] = {
         if hasattr(math, name)  # exp2 is new in Python 3.11
     },
     **{getattr(math, name): _of_one(f"math.{name}", compute, f"np.{name}") for name, compute in OTHERS.items()},
+    math.prod: prod,
     math.pow: _of_one("math.pow", _in_floats(lambda x, y: functions.pow(*floats(x, y))), "ut.pow"),
 }  # fmt: skip
 # Python function -> what its call does in a capture; the handler gets the interpreter.

@@ -28,7 +28,7 @@ def compare_containers(op: ast.cmpop, left: Any, right: Any, compare: Compare) -
             return same
         return functions.logical_not(same) if isinstance(same, Traced) else not same
     first, second = _as_items(left, op), _as_items(right, op)
-    if first is None or second is None or type(left) is not type(right):
+    if first is None or second is None or _kind(left) is not _kind(right):
         return NotImplemented
     return _in_order(op, first, second, compare)
 
@@ -69,12 +69,27 @@ def _as_items(value: Any, op: ast.cmpop) -> Sequence[Any] | None:
     """What a tuple, a list, or a dataclass whose methods are generated compares; None of anything else."""
     if type(value) in (list, tuple):
         return value  # type: ignore[no-any-return]
+    for base in (tuple, list):
+        if isinstance(value, base) and _is_inherited(type(value), base, op):
+            iterate: Any = base.__iter__  # not one of the subclass
+            return list(iterate(value))
     cls: Any = type(value)
     if dataclasses.is_dataclass(cls):
         method = getattr(cls, "__eq__" if isinstance(op, (ast.Eq, ast.NotEq)) else "__lt__", None)
         if method is not None and is_generated(method):
             return [getattr(value, field.name) for field in dataclasses.fields(value) if field.compare]
     return None
+
+
+def _is_inherited(cls: type, base: type, op: ast.cmpop) -> bool:
+    """Does a subclass of list or tuple, such as a named tuple, compare as its base does?"""
+    names = ("__eq__", "__ne__") if isinstance(op, (ast.Eq, ast.NotEq)) else ("__lt__", "__le__", "__gt__", "__ge__")
+    return all(getattr(cls, name) is getattr(base, name) for name in (*names, "__eq__"))
+
+
+def _kind(value: Any) -> type:
+    """What two containers must have in common to compare item by item."""
+    return next((base for base in (tuple, list) if isinstance(value, base)), type(value))
 
 
 def _are_equal(left: Any, right: Any, compare: Compare) -> Any:
@@ -89,7 +104,7 @@ def _are_equal(left: Any, right: Any, compare: Compare) -> Any:
             holds = a == b
         elif any(isinstance(x, Traced) for x in pair):
             holds = _single(compare(ast.Eq(), a, b))
-        elif type(a) is not type(b):
+        elif _kind(a) is not _kind(b):
             return False
         elif isinstance(a, dict):
             if a.keys() != b.keys():

@@ -23,6 +23,7 @@ from undertow.frontend.interpret.expressions import HANDLERS, MISSING, Expressio
 from undertow.frontend.interpret.generators import CapturedGenerator, Yielded
 from undertow.frontend.interpret.growing import ListMethod
 from undertow.frontend.interpret.instead import instead_of_method
+from undertow.frontend.interpret.kinds import NO_ATTRIBUTE, special_attribute
 from undertow.frontend.interpret.list_stores import detached
 from undertow.frontend.interpret.list_syntax import added, assign_item, cut, unpacked
 from undertow.frontend.interpret.options import by_cases, needed, settled
@@ -102,6 +103,8 @@ class Containers(Expressions):
     def attribute_of(self, value: Any, name: str, span: Span, env: Env | None) -> Work:
         """`value.name`."""
         value = needed(value, self.ctx, f"'NoneType' object has no attribute {name!r}", AttributeError)
+        if (answer := special_attribute(value, name)) is not NO_ATTRIBUTE:
+            return answer
         if isinstance(value, TracedText):
             raise text_too_early(value)
         if isinstance(value, GrowingList):
@@ -196,7 +199,7 @@ class Containers(Expressions):
             return cut(value, key) if isinstance(key, slice) else self.item_of_list(value, key)
         if isinstance(value, (Traced, At)) or not has_traced(key):
             if isinstance(value, defaultdict) and key not in value:
-                self.owned.change(value, "the defaultdict")  # it adds the key
+                self.owned.change(value, "")  # it adds the key
                 return self.owned.own(value[key])
             item = value[key]
             return settled(self.ctx.session.seen(self.owned.adopt(item)), self.ctx)
@@ -588,7 +591,7 @@ def _no_attribute(value: Any, name: str, fault: AttributeError, span: Span) -> C
             "check the name before the dot",
             kind=AttributeError,
         )
-    hint = did_you_mean(name, dir(value)) or "check the name before the dot"
+    hint = did_you_mean(name, dir(value)) or "check the name after the dot"
     if hasattr(type(value), "__undertow_read__"):
         hint = f"write v.read().{name}, or use a function of ut: these read the variable"
     return CaptureError(" ".join(str(fault).split()), span, hint, kind=AttributeError)

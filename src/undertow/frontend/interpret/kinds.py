@@ -29,7 +29,7 @@ _PYTHON: dict[str, type] = {"i64": int, "f64": float, "c128": complex, "bool": b
 _OTHERS: dict[type, type] = {
     TracedText: str, TracedRange: range, Closure: FunctionType, CapturedGenerator: GeneratorType
 }  # fmt: skip
-_MISSING = object()
+NO_ATTRIBUTE = object()
 
 
 def class_of(value: Any) -> type:
@@ -81,6 +81,21 @@ def _has(value: Any, name: str) -> bool:
     if other is not None and hasattr(other, name) != has:
         raise _either(value, f"this has the attribute `{name}`", "ask isinstance(x, np.ndarray), or use ut.shape(x)")
     return has
+
+
+def special_attribute(value: Any, name: str) -> Any:
+    """`x.__class__` of what stands for a value at run time, or `NO_ATTRIBUTE`.
+
+    Other such names of numbers and arrays are refused: they would be those of our own class.
+    """
+    if name == "__class__" and class_of(value) is not type(value):
+        return class_of(value)
+    if isinstance(value, Traced) and name.startswith("__") and name.endswith("__"):
+        raise CaptureError(
+            f"`{name}` of {_named(value)} cannot be captured",
+            hint="write what Python calls it for: an operator, x[i], abs(x), len(x), round(x), math.floor(x)",
+        )
+    return NO_ATTRIBUTE
 
 
 def _refuse(what: str, hint: str) -> Callable[..., Any]:

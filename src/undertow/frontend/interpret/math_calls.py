@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions import numpy_numbers as rarer
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.numpy_ufuncs import hypot
 from undertow.frontend.values.operands import as_operand, convert, floats, integers
-from undertow.frontend.values.traced import effect
-from undertow.types import f64, i64
+from undertow.frontend.values.traced import Traced, effect
+from undertow.types import bool_, f64, i64, said
 
 _FACTORIALS = np.array([math.factorial(n) for n in range(21)])  # all that an i64 holds
 _MOST_CHOSEN = 66  # likewise: all of this row of Pascal's triangle
@@ -83,6 +83,21 @@ def dist(p: Any, q: Any) -> Any:
             "math.dist takes two lists or tuples of one length", hint="np.linalg.norm(p - q) takes arrays"
         )
     return hypot(*(functions.subtract(a, b) for a, b in zip(p, q, strict=True)))
+
+
+def prod(values: Any, *, start: Any = 1) -> Any:
+    if isinstance(values, Traced):
+        if not values.type.rank:
+            raise TypeMismatch(
+                f"math.prod() takes an array or a list, not {said(values.type)}", hint="use the number itself"
+            )
+        if values.type.shape[0] == 0:
+            return start
+        dtype = None if values.dtype == bool_ else values.dtype
+        return functions.multiply(start, functions.prod(values, axis=0, dtype=dtype))
+    for value in values:
+        start = start * value
+    return start
 
 
 def gcd(*given: Any) -> Any:

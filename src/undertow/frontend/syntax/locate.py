@@ -153,7 +153,7 @@ def _not_located(function: FunctionType) -> CaptureError:
         hint = f"type it again, or {hint}"
     elif file == _PROMPT and hasattr(sys, "ps1"):
         why = "this prompt keeps no history"
-    elif file == _PROMPT:
+    elif file == _PROMPT or file.startswith("/dev/"):
         why = "Python does not keep what it reads from a pipe"
         hint = "run the program from its file: python program.py"
     elif not file.startswith("<"):

@@ -236,6 +236,7 @@ class CaptureSession(Scope):
                     callee.definition.closure.span,
                     hint=f"return it as well: `return {called}`; or work on a copy: `{called} = {called}.copy()`",
                 )
+            self.main.changed, self.main.changes_containers = callee.written, bool(callee.changed)
             return
         given = [arguments.given[k] for k in callee.written]
         for k, array, result in zip(callee.written, given, results, strict=False):

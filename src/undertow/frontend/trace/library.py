@@ -62,6 +62,8 @@ class Captured:
     first: list[Any] = field(default_factory=list)  # what these were at capture; emptied by who runs it first
     weak: tuple[bool, ...] | None = None  # which leaves are Python numbers; None: whichever
     weak_results: tuple[bool, ...] = ()  # which of those of the result are; (): none
+    changed: tuple[int, ...] = ()  # the leaves that change in place, in its copies of them
+    changes_containers: bool = False  # do lists, dicts or objects among its arguments?
 
 
 def capture_main(
@@ -133,7 +135,7 @@ def _attempt(
     return Captured(
         library, main.types, arguments.key, structure, len(results), needs_seed, variables, assigned,
         has_effect=builder.effect is not None, guards=guards, first=first, weak=arguments.weak,
-        weak_results=weak if True in weak else (),
+        weak_results=weak if True in weak else (), changed=main.changed, changes_containers=main.changes_containers,
     )  # fmt: skip
 
 

@@ -55,6 +55,8 @@ class MainGraph:
     level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
     # It has no base case if helpers are captured inline. As functions, they may not need all their arguments.
     endless: CaptureError | None = None
+    changed: tuple[int, ...] = ()  # the leaves of arguments that change in place
+    changes_containers: bool = False
 
 
 def _is_same(a: Any, b: Any) -> bool:
