@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +27,20 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     with open_pool(WORKERS, *adders, times=PATIENT, logs=logs) as pool:
         yield pool
         stats = pool.stats()
-    assert all(row.calls > 0 and row.tasks > 0 and row.sent > 0 and row.received > 0 for row in stats)
     assert [row.refused for row in stats] == [0] * WORKERS
     assert not any(is_there(row.process) for row in stats)
 
 
 def is_there(process: int) -> bool:
     return Path(f"/proc/{process}").exists()
+
+
+def every_worker_has(pool: Pool, what: str) -> bool:
+    """Whether all of them have done some of that: they say so with their next heartbeat."""
+    end = time.monotonic() + 10.0
+    while not (done := all(getattr(row, what) > 0 for row in pool.stats())) and time.monotonic() < end:
+        threading.Event().wait(0.05)
+    return done
 
 
 def test_services(pool: Pool) -> None:
@@ -42,6 +51,7 @@ def test_services(pool: Pool) -> None:
         pool.call(2, "wrong").result(10)
     processes = [row.process for row in pool.stats()]
     assert len(set(processes)) == WORKERS and os.getpid() not in processes and all(map(is_there, processes))
+    assert every_worker_has(pool, "calls") and every_worker_has(pool, "sent") and every_worker_has(pool, "received")
 
 
 def test_large_parts(pool: Pool) -> None:
@@ -71,6 +81,7 @@ def test_tasks(pool: Pool) -> None:
                 link.submit(task, 1, b"1", [value])
     assert replies == {(task, phase): task + phase * 1001 for task in range(30) for phase in (0, 1)}
     link.close()
+    assert every_worker_has(pool, "tasks")
 
 
 def test_tasks_of_tasks(pool: Pool) -> None:

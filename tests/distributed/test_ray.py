@@ -107,6 +107,7 @@ def main():
     with ut.ray.cluster(workers=1) as cluster:
         print(os.environ["RAY_AUTH_TOKEN_PATH"], cluster.stats()[0].process, flush=True)
         if sys.argv[1] == "exception":
+            sys.stdin.readline()
             raise ValueError("no luck")
         sys.stdin.read()
 
@@ -136,7 +137,7 @@ def test_nothing_is_left(end: str, tmp_path: Path) -> None:
         assert len(keepers) == 1 and int(process) in processes_with(token)
         if end.startswith("SIG"):
             program.send_signal(signal.Signals[end])
-        said = program.communicate()[1]
+        said = program.communicate("go on\n")[1]
         assert (program.returncode == 0) == (end == "twice"), said
         assert end != "exception" or "ValueError: no luck" in said
     assert select.select(keepers, [], [], PATIENCE)[0]

@@ -32,7 +32,13 @@ def services(member: Member) -> dict[str, object]:
 
 
 class Adders:
-    """Guests whose tasks add up numbers: phase 0 keeps them, phase 1 adds its message's and the shared ones."""
+    """Guests whose tasks add up numbers.
+
+    Phase 0 keeps a number, phase 1 adds its message's and the shared ones to it, phase 2 has the numbers below its own
+    added up by tasks of its own. Phases from 3 on change what is kept, so each must run once, and in order.
+    """
+
+    seconds = 0.0  # that a phase takes
 
     def __init__(self, member: Member) -> None:
         self.member = member
@@ -44,6 +50,8 @@ class Adders:
 
     def run(self, task: tuple[int, int], phase: int, message: bytes, shared: Sequence[Buffer]) -> bytes | None:
         assert self.plans[b"key"] == b"plan"
+        if self.seconds:
+            pause(self.member, self.seconds)
         if phase == 0:
             self.kept[task] = int(message)
             return message
@@ -60,10 +68,25 @@ class Adders:
                 total += sum(int(reply) for _, _, reply in taken)
             link.close()
             return str(total).encode()
-        return str(self.kept[task] + int(message) + sum(int(bytes(part)) for part in shared)).encode()
+        total = self.kept[task] + int(message) + sum(int(bytes(part)) for part in shared)
+        if phase > 2:
+            self.kept[task] = total = 3 * total % 1_000_003
+        return str(total).encode()
 
     def drop(self, task: tuple[int, int]) -> None:
         self.kept.pop(task, None)
+
+
+class SlowAdders(Adders):
+    """The same, with time to lose their worker."""
+
+    seconds = 0.02
+
+
+def pause(member: Member, seconds: float) -> None:
+    """Let time pass, real or simulated."""
+    with member._station.lock:
+        member._station.wait(lambda: False, seconds)
 
 
 def nested(count: int) -> int:

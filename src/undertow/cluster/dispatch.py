@@ -23,6 +23,7 @@ from undertow.cluster.roster import Entry, Roster
 from undertow.errors import RunError, WorkerLost
 
 AHEAD = 2  # tasks of a worker at once: one runs, one is there when it ends
+LONGEST = 1 << 14  # bytes of the text of an error
 NUMBERS = 32  # links and values are numbered by whoever makes them: incarnation << 32 | count; the driver is 0
 
 
@@ -65,6 +66,37 @@ class Reply:
     error: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A phase of a task, when it ran on which worker: a piece of that worker's track. Seconds of the driver's clock."""
+
+    worker: int
+    link: int
+    task: int
+    phase: int
+    began: float
+    ended: float
+    sent: int  # bytes of its message
+    received: int  # bytes of its reply
+
+
+@dataclass(slots=True)
+class Away:
+    """What of a run was done on workers so far."""
+
+    phases: int = 0
+    sent: int = 0
+    received: int = 0
+    workers: set[int] = field(default_factory=set)
+
+    def add(self, worker: int, sent: int, received: int) -> None:
+        """One phase more."""
+        self.phases += 1
+        self.sent += sent
+        self.received += received
+        self.workers.add(worker)
+
+
 @dataclass(slots=True, eq=False)
 class Link:
     """Who asks for tasks: a run of this process (origin 0), or a task of the incarnation `origin`."""
@@ -76,6 +108,9 @@ class Link:
     values: list[int] = field(default_factory=list)
     replies: deque[Reply] = field(default_factory=deque)
     error: Exception | None = None
+    root: Link | None = None  # the run of this process in which all began, unless it is this
+    away: Away = field(default_factory=Away)
+    spans: list[Span] | None = None  # if somebody wants to know
 
 
 class Dispatch:
@@ -110,11 +145,12 @@ class Dispatch:
         link = self._links[number] = Link(number, 0, plan)
         return link
 
-    def adopt(self, number: int, origin: int, plan: int) -> bool:
-        """A link for a task of that incarnation. Whether that can be."""
+    def adopt(self, number: int, origin: int, plan: int, parent: int) -> bool:
+        """A link for a task of that incarnation, which is one of the link `parent`. Whether that can be."""
         if number >> NUMBERS != origin or number in self._links or plan not in self._plan_messages:
             return False
-        self._links[number] = Link(number, origin, plan)
+        above = self._links.get(parent)
+        self._links[number] = Link(number, origin, plan, root=above if above is None else above.root or above)
         return True
 
     def known(self, number: int, origin: int) -> Link | None:
@@ -127,11 +163,17 @@ class Dispatch:
         self._count += 1
         return self._count
 
-    def publish(self, link: Link, number: int, data: Buffer | None) -> None:
-        """A value for many tasks: told to a worker before the first that needs it. None: it comes by another way."""
+    def publish(self, link: Link, number: int, data: Buffer | None) -> bool:
+        """A value for many tasks: told to a worker before the first that needs it. None: it comes by another way.
+
+        Whether it can be.
+        """
+        if number >> NUMBERS != link.origin or number in self._values:
+            return False
         link.values.append(number)
         message = Message(Kind.VALUE, (link.number, number, data is None), (b"" if data is None else data,))
         self._values[number] = message
+        return True
 
     def submit(self, link: Link, number: int, step: Step) -> None:
         """Run a phase of a task: a new one, or one that has had its earlier phases."""
@@ -179,10 +221,10 @@ class Dispatch:
     # ----------------------------------------------------------------------------------------------------------
     # What workers say
 
-    def reply(self, entry: Entry, link_number: int, number: int, reply: Reply) -> bool:
-        """A worker has run a phase, or failed to. Whether anybody waits for that."""
+    def reply(self, entry: Entry, link_number: int, reply: Reply, now: float = 0.0, took: float = 0.0) -> bool:
+        """A worker has run a phase, or failed to, in so many seconds. Whether anybody waits for that."""
         link = self._links.get(link_number)
-        task = None if link is None else link.tasks.get(number)
+        task = None if link is None else link.tasks.get(reply.task)
         if link is None or task is None or task.holder is not entry or not task.is_running:
             return False
         if task.steps[task.replied].phase != reply.phase:
@@ -192,6 +234,7 @@ class Dispatch:
             entry.running -= 1
         if task.replied > task.accepted:
             task.accepted += 1
+            self._record(link, task, entry, reply, now, took)
             self._answer(link, reply)
         self.assign()
         return True
@@ -281,6 +324,16 @@ class Dispatch:
                 self.outbox.append((task.holder, Message(Kind.DROP, (task.link.number, task.number))))
             task.holder = None
 
+    @staticmethod
+    def _record(link: Link, task: Task, entry: Entry, reply: Reply, now: float, took: float) -> None:
+        root = link.root or link
+        sent = sum(map(len, task.steps[task.replied - 1].message))
+        received = sum(map(len, reply.parts))
+        root.away.add(entry.worker, sent, received)
+        if root.spans is not None:
+            span = Span(entry.worker, link.number, task.number, reply.phase, max(now - took, 0.0), now, sent, received)
+            root.spans.append(span)
+
     def _answer(self, link: Link, reply: Reply) -> None:
         if not link.origin:
             link.replies.append(reply)
@@ -288,7 +341,7 @@ class Dispatch:
         entry = self._roster.get(link.origin)
         if entry is None:
             return
-        fields = link.number, reply.task, reply.phase
+        fields = link.number, reply.task, reply.phase, 0
         if reply.error is None:
             self.outbox.append((entry, Message(Kind.REPLY, fields, reply.parts)))
         else:
@@ -319,12 +372,12 @@ def lost(entry: Entry, why: str, losses: int) -> WorkerLost:
 
 def describe(error: BaseException) -> tuple[bytes, bytes, bytes]:
     """Class, text and hint: what an error says, without its traceback."""
-    what = getattr(error, "what", None) or str(error) or repr(error)
-    return (
-        type(error).__name__.encode(),
-        str(what).encode()[: 1 << 16],
-        str(getattr(error, "hint", "")).encode()[: 1 << 16],
-    )
+    try:
+        what, hint = str(getattr(error, "what", None) or error) or repr(error), str(getattr(error, "hint", ""))
+    except Exception as worse:  # it cannot even say what it is
+        what, hint = f"it has no text: {type(worse).__name__}", ""
+    name, what_bytes, hint_bytes = (text.encode("utf-8", "replace") for text in (type(error).__name__, what, hint))
+    return name[:LONGEST], what_bytes[:LONGEST], hint_bytes[:LONGEST]
 
 
 def error_of(parts: Sequence[str], where: str) -> Exception:

@@ -22,14 +22,15 @@ from undertow.cluster.frames import (
     Message,
     Peer,
     decode,
+    decode_address,
     decode_numbers,
     decode_text,
     encode,
     encode_peers,
+    read_counters,
 )
 from undertow.cluster.roster import Entry, Roster, Times
 from undertow.cluster.station import STRANGER, Action, Admit, Carry, Finish, Keys, Lost, Send, Start, Ticket
-from undertow.cluster.worker import Counters
 from undertow.errors import WorkerLost
 
 log = logging.getLogger("undertow.cluster")
@@ -87,7 +88,6 @@ class Driver:
         self._listen = listen
         self._new_keys = new_keys
         self._channels: dict[int, Channel] = {}
-        self._asked: dict[int, float] = {}
         self._calls: dict[int, Call] = {}
         self._count = 0
         self._actions: list[Action] = []
@@ -189,11 +189,14 @@ class Driver:
                 raise BadFrame("no worker of this pool")
             if frame.worker != entry.worker:
                 raise BadFrame(f"it names worker {frame.worker}")
-            traffic = self.traffic[entry.worker]
-            traffic.received += sum(map(len, parts))
-            self._take(entry, frame, now)
+            if frame.message.kind not in self._handlers:
+                raise BadFrame(f"{frame.message.kind.name} is not for a driver")
+            messages = self._channels[source].receive(frame)
         except BadFrame as error:
             self.refuse(source, str(error))
+        else:
+            self.traffic[entry.worker].received += sum(map(len, parts))
+            self._take(entry, frame.note, messages, now)
         self.settle()
 
     def _fence(self, frame: Frame) -> None:
@@ -213,27 +216,25 @@ class Driver:
         """What has been, of whomever."""
         return self._complaints.count
 
-    def _take(self, entry: Entry, frame: Frame, now: float) -> None:
-        channel = self._channels[entry.incarnation]
-        messages = channel.receive(frame)
+    def _take(self, entry: Entry, note: int, messages: list[Message], now: float) -> None:
+        """What a worker says, in order. If that makes no sense, nobody knows what else went wrong there: it is lost."""
         entry.last = now
-        if entry.waiting != frame.note:
-            entry.waiting = frame.note
+        if entry.waiting != note:
+            entry.waiting = note
             self.dispatch.assign()
         for message in messages:
-            if not entry.is_ready and message.kind not in (Kind.HELLO, Kind.BEAT):
-                raise BadFrame(f"{message.kind.name} before HELLO")
-            handle = self._handlers.get(message.kind)
-            if handle is None:
-                raise BadFrame(f"{message.kind.name} is not for a driver")
-            handle(self, entry, message)
-        if channel.is_asked:
-            for again in channel.again():
-                self._send(entry, again)
-        if channel.owes or (channel.is_behind and now - self._asked.get(entry.incarnation, -1.0) > self._times.ask):
-            if channel.is_behind:
-                self._asked[entry.incarnation] = now
-            self._send(entry, channel.beat())
+            try:
+                if not entry.is_ready and message.kind not in (Kind.HELLO, Kind.BEAT):
+                    raise BadFrame(f"{message.kind.name} before HELLO")
+                self._handlers[message.kind](self, entry, message, now)
+            except Exception as error:
+                if not isinstance(error, BadFrame):
+                    log.exception("the driver failed")
+                self.refuse(entry.incarnation, str(error))
+                self._lose(entry, f"what it says makes no sense: {error}", now)
+                return
+        for frame in self._channels[entry.incarnation].answers(now):
+            self._send(entry, frame)
 
     def tick(self, now: float) -> None:
         """Look who is silent, and give signs of life."""
@@ -249,59 +250,60 @@ class Driver:
     # ----------------------------------------------------------------------------------------------------------
     # What workers say
 
-    def _hello(self, entry: Entry, message: Message) -> None:
+    def _hello(self, entry: Entry, message: Message, now: float) -> None:
         if entry.is_ready:
             raise BadFrame("a second HELLO")
         entry.process = message.fields[0]
-        entry.address, entry.place = map(decode_text, message.parts)
+        entry.address, entry.place = decode_address(message.parts[0]), decode_text(message.parts[1])
         self.roster.join(entry.incarnation)
         self._introduce()
         self.dispatch.assign()
 
-    def _beat(self, entry: Entry, message: Message) -> None:
+    def _beat(self, entry: Entry, message: Message, now: float) -> None:
         if message.parts:
-            entry.counters = Counters.decode(message.parts[0])
+            entry.counters = read_counters(message.parts[0])
 
-    def _open(self, entry: Entry, message: Message) -> None:
-        if not self.dispatch.adopt(message.fields[0], entry.incarnation, message.fields[1]):
+    def _open(self, entry: Entry, message: Message, now: float) -> None:
+        number, plan, parent = message.fields
+        if not self.dispatch.adopt(number, entry.incarnation, plan, parent):
             raise BadFrame("a link that cannot be")
 
-    def _run(self, entry: Entry, message: Message) -> None:
+    def _run(self, entry: Entry, message: Message, now: float) -> None:
         link_number, task, phase, _ = message.fields
         link = self.dispatch.known(link_number, entry.incarnation)
         if link is not None:
             self.dispatch.submit(link, task, Step(phase, decode_numbers(message.parts[0]), message.parts[1:]))
 
-    def _value(self, entry: Entry, message: Message) -> None:
+    def _value(self, entry: Entry, message: Message, now: float) -> None:
         link = self.dispatch.known(message.fields[0], entry.incarnation)
-        if link is not None:
-            self.dispatch.publish(link, message.fields[1], message.parts[0])
+        if link is not None and not self.dispatch.publish(link, message.fields[1], message.parts[0]):
+            raise BadFrame("a value that cannot be")
 
-    def _reply(self, entry: Entry, message: Message) -> None:
-        link, task, phase = message.fields
-        self.dispatch.reply(entry, link, task, Reply(task, phase, message.parts))
+    def _reply(self, entry: Entry, message: Message, now: float) -> None:
+        link, task, phase, took = message.fields
+        self.dispatch.reply(entry, link, Reply(task, phase, message.parts), now, took / 1e6)
 
-    def _failed(self, entry: Entry, message: Message) -> None:
-        link, task, phase = message.fields
+    def _failed(self, entry: Entry, message: Message, now: float) -> None:
+        link, task, phase, took = message.fields
         error = error_of([decode_text(part) for part in message.parts], f"worker {entry.worker}")
-        self.dispatch.reply(entry, link, task, Reply(task, phase, (), error))
+        self.dispatch.reply(entry, link, Reply(task, phase, (), error), now, took / 1e6)
 
-    def _drop(self, entry: Entry, message: Message) -> None:
+    def _drop(self, entry: Entry, message: Message, now: float) -> None:
         link = self.dispatch.known(message.fields[0], entry.incarnation)
         if link is not None:
             self.dispatch.drop(link, message.fields[1])
 
-    def _close(self, entry: Entry, message: Message) -> None:
+    def _close(self, entry: Entry, message: Message, now: float) -> None:
         link = self.dispatch.known(message.fields[0], entry.incarnation)
         if link is not None:
             self.dispatch.close(link)
 
-    def _result(self, entry: Entry, message: Message) -> None:
+    def _result(self, entry: Entry, message: Message, now: float) -> None:
         call = self._call_of(entry, message)
         if call is not None:
             call.result = message.parts
 
-    def _error(self, entry: Entry, message: Message) -> None:
+    def _error(self, entry: Entry, message: Message, now: float) -> None:
         call = self._call_of(entry, message)
         if call is not None:
             call.error = error_of([decode_text(part) for part in message.parts], f"worker {entry.worker}")
@@ -312,7 +314,7 @@ class Driver:
             return None
         return self._calls.pop(message.fields[0])
 
-    _handlers: ClassVar[dict[Kind, Callable[[Driver, Entry, Message], None]]] = {
+    _handlers: ClassVar[dict[Kind, Callable[[Driver, Entry, Message, float], None]]] = {
         Kind.HELLO: _hello,
         Kind.BEAT: _beat,
         Kind.OPEN: _open,

@@ -13,8 +13,9 @@ undertow.cluster.frames.BadFrame: 14 bytes are no header
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -27,11 +28,12 @@ MOST_PARTS = 4096
 
 # Magic, version, kind, flags, session, worker, incarnation, number, sent, heard, note.
 _HEADER = struct.Struct("!4sBBH16sIQQQQI")
+COUNTERS = struct.Struct("!8Q")
 _ASKS = 1  # flag: something is missing here; send again what has not been heard
 
 
 class BadFrame(Exception):
-    """What has arrived is no frame of this session."""
+    """What has arrived is no frame of this session, or makes no sense."""
 
 
 class Kind(IntEnum):
@@ -60,31 +62,22 @@ FIRST_NUMBERED = Kind.HELLO
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The fields of a kind, and how many parts it may have."""
+    """The fields of a kind, how many parts it may have, and what reads the first of these, or all."""
 
     fields: struct.Struct
     fewest: int
     most: int
+    first: Callable[[Buffer], object] | None = None
+    each: Callable[[Buffer], object] | None = None
 
-
-LAYOUTS = {
-    Kind.BEAT: Layout(struct.Struct("!"), 0, 1),
-    Kind.END: Layout(struct.Struct("!"), 0, 0),
-    Kind.HELLO: Layout(struct.Struct("!I"), 2, 2),  # process; address, place
-    Kind.PEERS: Layout(struct.Struct("!Q"), 1, 1),  # epoch; table
-    Kind.PLAN: Layout(struct.Struct("!Q"), 2, 2),  # plan; key, bytes
-    Kind.VALUE: Layout(struct.Struct("!QQB"), 1, 1),  # link, value, whether it comes by another way; bytes
-    Kind.RUN: Layout(struct.Struct("!QQIQ"), 2, MOST_PARTS),  # link, task, phase, plan; numbers of values, message
-    Kind.REPLY: Layout(struct.Struct("!QQI"), 1, MOST_PARTS),  # link, task, phase; reply
-    Kind.FAILED: Layout(struct.Struct("!QQI"), 3, 3),  # link, task, phase; class, what, hint
-    Kind.DROP: Layout(struct.Struct("!QQ"), 0, 0),  # link, task
-    Kind.CLOSE: Layout(struct.Struct("!Q"), 0, 0),  # link
-    Kind.CALL: Layout(struct.Struct("!Q"), 1, MOST_PARTS),  # call; service, arguments
-    Kind.RESULT: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # call; result
-    Kind.ERROR: Layout(struct.Struct("!Q"), 3, 3),  # call; class, what, hint
-    Kind.PEER: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # stream; parts
-    Kind.OPEN: Layout(struct.Struct("!QQ"), 0, 0),  # link, plan
-}
+    def check(self, parts: Sequence[Buffer]) -> None:
+        """Raises BadFrame if it cannot be read: before it is taken, so that it can be asked for again."""
+        if not self.fewest <= len(parts) <= self.most:
+            raise BadFrame(f"{len(parts)} parts, not {self.fewest} to {self.most}")
+        if self.first is not None and parts:
+            self.first(parts[0])
+        for part in parts if self.each is not None else ():
+            self.each(part)  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +140,7 @@ def decode(parts: Sequence[Buffer], session: bytes) -> Frame:
         raise BadFrame(f"kind {number_of_kind} with flags {flags}")
     if len(parts[0]) != _HEADER.size + layout.fields.size:
         raise BadFrame(f"a header of {len(parts[0])} bytes, of kind {number_of_kind}")
-    if not layout.fewest <= len(parts) - 1 <= layout.most:
-        raise BadFrame(f"{len(parts) - 1} parts, of kind {number_of_kind}")
+    layout.check(parts[1:])
     worker, incarnation, number, sent, heard, note = numbers
     message = Message(Kind(number_of_kind), layout.fields.unpack_from(head, _HEADER.size), tuple(parts[1:]))
     return Frame(session, worker, incarnation, number, sent, heard, note, bool(flags & _ASKS), message)
@@ -169,6 +161,8 @@ class Peer:
 
 
 _PEER = struct.Struct("!IQ40sH")
+_KEY = re.compile(rb"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
+_ADDRESS = re.compile(rb"[!-~]{1,256}")
 
 
 def encode_peers(peers: Sequence[Peer]) -> bytes:
@@ -190,9 +184,21 @@ def decode_peers(part: Buffer) -> tuple[Peer, ...]:
         at += _PEER.size
         if at + length > len(data):
             raise BadFrame("a table of peers that ends too early")
-        peers.append(Peer(worker, incarnation, key, decode_text(data[at : at + length])))
+        if not _KEY.fullmatch(key):
+            raise BadFrame("a key that is none")
+        peers.append(Peer(worker, incarnation, key, decode_address(data[at : at + length])))
         at += length
+    if len({peer.incarnation for peer in peers}) < len(peers):
+        raise BadFrame("a peer that is in its table twice")
     return tuple(peers)
+
+
+def decode_address(part: Buffer) -> str:
+    """Where somebody is found."""
+    data = bytes(part)
+    if not _ADDRESS.fullmatch(data):
+        raise BadFrame("an address that is none")
+    return data.decode("ascii")
 
 
 def as_parts(data: Buffer | Iterable[Buffer]) -> tuple[Buffer, ...]:
@@ -218,3 +224,32 @@ def decode_text(part: Buffer) -> str:
     if len(part) > 1 << 16:
         raise BadFrame(f"a text of {len(part)} bytes")
     return bytes(part).decode("utf-8", "replace")
+
+
+def read_counters(part: Buffer) -> tuple[int, ...]:
+    """What a worker has done so far, in the order of the fields of `Counters`."""
+    if len(part) != COUNTERS.size:
+        raise BadFrame("counters of another size")
+    return COUNTERS.unpack(part)
+
+
+LAYOUTS = {
+    Kind.BEAT: Layout(struct.Struct("!"), 0, 1, read_counters),  # counters
+    Kind.END: Layout(struct.Struct("!"), 0, 0),
+    Kind.HELLO: Layout(struct.Struct("!I"), 2, 2, decode_address, decode_text),  # process; address, place
+    Kind.PEERS: Layout(struct.Struct("!Q"), 1, 1, decode_peers),  # epoch; table
+    Kind.PLAN: Layout(struct.Struct("!Q"), 2, 2),  # plan; key, bytes
+    Kind.VALUE: Layout(struct.Struct("!QQB"), 1, 1),  # link, value, whether it comes by another way; bytes
+    Kind.RUN: Layout(struct.Struct("!QQIQ"), 2, MOST_PARTS, decode_numbers),  # link, task, phase, plan; values, message
+    Kind.REPLY: Layout(struct.Struct("!QQIQ"), 1, MOST_PARTS),  # link, task, phase, microseconds; reply
+    Kind.FAILED: Layout(
+        struct.Struct("!QQIQ"), 3, 3, each=decode_text
+    ),  # link, task, phase, microseconds; class, what, hint
+    Kind.DROP: Layout(struct.Struct("!QQ"), 0, 0),  # link, task
+    Kind.CLOSE: Layout(struct.Struct("!Q"), 0, 0),  # link
+    Kind.CALL: Layout(struct.Struct("!Q"), 1, MOST_PARTS, decode_text),  # call; service, arguments
+    Kind.RESULT: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # call; result
+    Kind.ERROR: Layout(struct.Struct("!Q"), 3, 3, each=decode_text),  # call; class, what, hint
+    Kind.PEER: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # stream; parts
+    Kind.OPEN: Layout(struct.Struct("!QQQ"), 0, 0),  # link, plan, the link of its task
+}

@@ -16,6 +16,7 @@ from zmq.utils import z85
 DOMAIN = b"undertow"
 HOLD = 1.0  # seconds for which somebody whose key is not known may wait at the gate
 MOST_HELD = 64
+MOST_ASKED = 256  # before others have their turn
 
 
 def is_readable(socket: zmq.Socket[bytes]) -> bool:
@@ -47,7 +48,7 @@ class Gate:
     def answer(self, now: float) -> None:
         """Decide on those who ask."""
         with suppress(zmq.Again):
-            while True:
+            for _ in range(MOST_ASKED):
                 self._ask(self.socket.recv_multipart(zmq.DONTWAIT), now)
         self._look(now)
 

@@ -6,7 +6,9 @@ order, and different services side by side. *Guests* are the tasks of runs. A *s
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -18,7 +20,12 @@ from undertow.cluster.sublink import MemberLink
 from undertow.cluster.worker import Job, Worker
 from undertow.errors import RunError
 
+log = logging.getLogger("undertow.cluster")
+
 Service = Callable[[Sequence[Buffer]], Buffer | Iterable[Buffer]]
+
+
+THEIRS = (Exception, SystemExit, KeyboardInterrupt)  # what guests and services may raise: it is the caller's to see
 
 
 class Guests(Protocol):
@@ -53,6 +60,7 @@ class Member:
         self._busy = set[tuple[int, int]]()
         self._guested = set[tuple[int, int]]()
         self._plans_given = set[int]()
+        self._current = threading.local()  # `link`: that of the task that an activity runs
         self._runners = 0
         self._serving = set[str]()
 
@@ -92,7 +100,21 @@ class Member:
         with self._station.lock:
             self._machine.open(self._station.address, self._station.now())
             self._station.wake()
-        self._station.spawn(self._listen)
+        self._spawn(self._listen)
+
+    def _spawn(self, work: Callable[[], None]) -> None:
+        """An activity. If one fails, by a fault of ours, this worker ends: it would be there, and do nothing."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                log.exception("an activity of worker %d failed", self.worker)
+                with self._station.lock:
+                    self._machine.end(f"a fault of ours: {type(error).__name__}: {error}")
+                    self._station.wake()
+
+        self._station.spawn(run)
 
     def place(self, number: int, value: Buffer) -> None:
         """A shared value has come by another way than the pool's frames."""
@@ -113,10 +135,10 @@ class Member:
                     return
                 for service in self._unserved():
                     self._serving.add(service)
-                    station.spawn(lambda service=service: self._serve(service))  # type: ignore[misc]
+                    self._spawn(lambda service=service: self._serve(service))  # type: ignore[misc]
                 if self._lacks_runner():
                     self._runners += 1
-                    station.spawn(self._work)
+                    self._spawn(self._work)
                 dropped = [machine.dropped.popleft() for _ in range(len(machine.dropped))]
             for link, task in dropped:
                 self._drop(link, task)
@@ -146,7 +168,7 @@ class Member:
                 if service not in self._services:
                     raise RunError(f"there is no service {service!r} here, only {', '.join(sorted(self._services))}")
                 result = as_parts(self._services[service](parts))
-            except Exception as error:
+            except THEIRS as error:
                 with station.lock:
                     machine.excuse(number, describe(error))
                     station.wake()
@@ -176,21 +198,24 @@ class Member:
                 self._guested.add(job.guest)
                 plan = machine.plans.get(job.plan)
                 shared = [machine.values.get(number, b"") for number in job.shared]
+                began = station.now()
             reply, error = self._run(job, plan, shared)
             with station.lock:
+                took = station.now() - began
                 self._busy.discard(job.guest)
                 if error is not None:
-                    machine.fail(job, describe(error))
+                    machine.fail(job, describe(error), took)
                 elif reply is not None:
-                    machine.reply(job, (reply,))
+                    machine.reply(job, (reply,), took)
                 is_dropped = job.guest not in self._guested
                 station.wake()
-            if is_dropped and self._guests is not None:  # it may have been before its guest began
-                self._guests.drop(job.guest)
+            if is_dropped:  # it may have been before its guest began
+                self._forget(job.guest)
 
     def _run(
         self, job: Job, plan: tuple[bytes, Buffer] | None, shared: Sequence[Buffer]
-    ) -> tuple[bytes | None, Exception | None]:
+    ) -> tuple[bytes | None, BaseException | None]:
+        self._current.link = job.link
         try:
             if self._guests is None or plan is None:
                 raise RunError("this worker takes no tasks" if plan is not None else "this worker lacks a plan")
@@ -198,7 +223,7 @@ class Member:
                 self._guests.plan(plan[0], bytes(plan[1]))
                 self._plans_given.add(job.plan)
             return self._guests.run(job.guest, job.phase, b"".join(job.message), shared), None
-        except Exception as error:
+        except THEIRS as error:
             return None, error
 
     def _drop(self, link: int, task: int) -> None:
@@ -206,9 +231,15 @@ class Member:
         with self._station.lock:
             dropped = [guest for guest in self._guested if guest[0] == link and task in (guest[1], -1)]
             self._guested.difference_update(dropped)
-        if self._guests is not None:
-            for guest in dropped:
+        for guest in dropped:
+            self._forget(guest)
+
+    def _forget(self, guest: tuple[int, int]) -> None:
+        try:
+            if self._guests is not None:
                 self._guests.drop(guest)
+        except THEIRS:
+            log.exception("worker %d could not drop a task", self.worker)
 
     # ----------------------------------------------------------------------------------------------------------
     # What guests and services use
@@ -224,7 +255,7 @@ class Member:
         with self._station.lock:
             for number, (known, _) in self._machine.plans.items():
                 if known == key:
-                    link = self._machine.open_link(number)
+                    link = self._machine.open_link(number, getattr(self._current, "link", 0))
                     self._station.wake()
                     return MemberLink(self._machine, self._station, link, number)
         return None

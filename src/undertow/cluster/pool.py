@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from undertow.cluster.dispatch import Link, Step
+from undertow.cluster.dispatch import Away, Link, Span, Step
 from undertow.cluster.driver import Call, Driver
 from undertow.cluster.frames import SESSION, Buffer, as_parts
 from undertow.cluster.roster import Times
@@ -348,6 +348,21 @@ class PoolLink:
             self._machine.dispatch.drop(self._link, task)
             self._station.wake()
 
+    def record(self) -> None:
+        """From now on keep when each phase ran, and where."""
+        with self._station.lock:
+            self._link.spans = []
+
+    def spans(self) -> list[Span]:
+        """Phases of this run's tasks, and of theirs, that ran on workers, if they were to be kept."""
+        with self._station.lock:
+            return list(self._link.spans or ())
+
+    def news(self) -> str:
+        """What workers have done for this run so far, in a few words; "" if nothing."""
+        with self._station.lock:
+            return words(self._link.away)
+
     def close(self) -> None:
         """The run is over."""
         with self._station.lock:
@@ -355,3 +370,33 @@ class PoolLink:
             for number in self._carried:
                 self._later(lambda number=number: self._carrier.forget(number))  # type: ignore[misc]
             self._station.wake()
+
+
+def words(away: Away) -> str:
+    """What was done away from here.
+
+    >>> words(Away(40, 12_000_000, 3_000, {0, 1}))
+    '40 tasks on 2 workers, 12.0 MB sent, 3.0 kB received'
+    """
+    if not away.phases:
+        return ""
+    tasks = "task" if away.phases == 1 else "tasks"
+    workers = "worker" if len(away.workers) == 1 else "workers"
+    return (
+        f"{away.phases:,} {tasks} on {len(away.workers)} {workers}, "
+        f"{size(away.sent)} sent, {size(away.received)} received"
+    )
+
+
+def size(count: int) -> str:
+    """Bytes, in a unit that fits.
+
+    >>> size(999), size(1_234_567)
+    ('999 B', '1.2 MB')
+    """
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if unit != "B" else f"{count} B"

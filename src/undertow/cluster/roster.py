@@ -28,7 +28,6 @@ class Times:
     silence: float = 2.0  # after which a worker is lost
     start: float = 120.0  # until a new one has to be there
     orphan: float = 30.0  # of the driver's silence, after which a worker ends itself
-    ask: float = 0.1  # between two requests for what is missing
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +67,7 @@ class Roster:
         self._entries: dict[int, Entry] = {}
         self._of: dict[int, int] = {}  # the incarnation of a worker
         self._looked = 0.0
+        self._was_held_up = False
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
@@ -121,8 +121,9 @@ class Roster:
 
         If the driver itself was held up, nobody is to blame: what they said meanwhile is yet to be read.
         """
-        held_up = now - self._looked
-        if self._looked and held_up > self.times.silence / 2:
+        held_up = now - self._looked if self._looked else 0.0
+        was_held_up, self._was_held_up = self._was_held_up, held_up > self.times.silence / 2
+        if self._was_held_up and not was_held_up:  # who is alive will be heard until it looks again
             for entry in self:
                 entry.last += held_up
                 entry.since += held_up

@@ -82,6 +82,13 @@ class _Waiter:
         self.gate = threading.Lock()
         self.gate.acquire()
 
+    def is_over(self) -> bool:
+        """Whether it need not wait any more. What goes wrong when it looks is for it to find out."""
+        try:
+            return self.until()
+        except Exception:
+            return True
+
 
 class SocketStation:
     """What the stations of a driver and of a worker have in common."""
@@ -157,10 +164,22 @@ class SocketStation:
             try:
                 waiter.gate.acquire(timeout=min(left, threading.TIMEOUT_MAX))
             finally:
-                self.lock.acquire()
+                self._lock_again()
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
         return True
+
+    def _lock_again(self) -> None:
+        """Whoever waits has the lock afterwards, whatever happens: Ctrl-C comes when it has."""
+        interrupt: KeyboardInterrupt | None = None
+        is_locked = False
+        while not is_locked:
+            try:
+                is_locked = self.lock.acquire()
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
     def spawn(self, work: Callable[[], None]) -> None:
         """Do this beside all else."""
@@ -226,7 +245,7 @@ class SocketStation:
     def _receive(self, now: float) -> None:
         self._gate.answer(now)
         with suppress(zmq.Again):
-            while True:
+            for _ in range(BATCH):
                 event = parse_monitor_message(self._watch.recv_multipart(zmq.DONTWAIT))["event"]
                 self._machine.refuse(STRANGER, f"a handshake that failed, {FAILED_HANDSHAKES[zmq.Event(event)]}")
         for socket in self._sources:
@@ -257,20 +276,22 @@ class SocketStation:
     # What the machine wants done
 
     def _settle(self) -> None:
-        for action in self._machine.actions():
+        actions: list[Action] = []
+        self._shield(lambda: actions.extend(self._machine.actions()))
+        for action in actions:
             if self._is_shut:
                 continue
             if isinstance(action, Send):
                 self._send(action.to, cut(action.parts))
             elif isinstance(action, Admit):
-                self._admit(action)
+                self._shield(self._admit, action)
             elif isinstance(action, Forget):
-                self._forget(action.incarnation)
+                self._shield(self._forget, action.incarnation)
             else:
-                self._perform(action)
+                self._shield(self._perform, action)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            if waiter.until():
+            if waiter.is_over():
                 waiter.gate.release()
             else:
                 self._waiters.append(waiter)

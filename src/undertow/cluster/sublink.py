@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from undertow.cluster.frames import Buffer
 from undertow.cluster.station import Station
 from undertow.cluster.worker import SubLink, Worker
+from undertow.errors import WorkerLost
 
 
 class MemberLink:
@@ -46,6 +47,8 @@ class MemberLink:
                 machine.wait(-1)
                 station.wake()
             taken = [replies.popleft() for _ in range(len(replies))]
+            if not taken and machine.is_ended:
+                raise WorkerLost(f"this worker has ended: {machine.why}")
         for reply in taken:
             if reply.error is not None:
                 raise reply.error

@@ -6,7 +6,7 @@ their own (links), and workers send each other messages in *streams*.
 
 from __future__ import annotations
 
-import struct
+import logging
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from dataclasses import astuple, dataclass, field
@@ -16,6 +16,7 @@ from undertow.cluster.channel import Channel
 from undertow.cluster.complaints import Complaints
 from undertow.cluster.dispatch import NUMBERS, Reply, error_of
 from undertow.cluster.frames import (
+    COUNTERS,
     BadFrame,
     Buffer,
     Frame,
@@ -30,6 +31,8 @@ from undertow.cluster.frames import (
     encode_numbers,
 )
 from undertow.cluster.station import DRIVER, STRANGER, Action, Admit, Forget, Send, Ticket
+
+log = logging.getLogger("undertow.cluster")
 
 
 @dataclass(slots=True)
@@ -47,17 +50,7 @@ class Counters:
 
     def encode(self) -> bytes:
         """The part of a BEAT."""
-        return _COUNTERS.pack(*astuple(self))
-
-    @staticmethod
-    def decode(part: Buffer) -> tuple[int, ...]:
-        """In the order of the fields."""
-        if len(part) != _COUNTERS.size:
-            raise BadFrame("counters of another size")
-        return _COUNTERS.unpack(part)
-
-
-_COUNTERS = struct.Struct("!8Q")
+        return COUNTERS.pack(*astuple(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,6 @@ class _Known:
 
     peer: Peer
     channel: Channel
-    asked: float = -1.0
 
 
 class Worker:
@@ -125,7 +117,6 @@ class Worker:
         self._count = 0
         self._heard: float | None = None
         self._looked = 0.0
-        self._asked = -1.0
         self._next_beat = 0.0
         self._actions: list[Action] = []
 
@@ -201,15 +192,18 @@ class Worker:
     def _from_driver(self, frame: Frame, now: float) -> None:
         if (frame.session, frame.worker, frame.incarnation) != self._name:
             raise BadFrame(f"it is for incarnation {frame.incarnation}")
+        if frame.message.kind not in self._handlers:
+            raise BadFrame(f"{frame.message.kind.name} is not for a worker")
         messages = self._channel.receive(frame)
         self._heard = now
         self._idle = frame.note
         for message in messages:
-            handle = self._handlers.get(message.kind)
-            if handle is None:
-                raise BadFrame(f"{message.kind.name} is not for a worker")
-            handle(self, message)
-        self._asked = self._answer(DRIVER, self._channel, self._asked, now)
+            try:
+                self._handlers[message.kind](self, message)
+            except Exception as error:  # nobody knows what else went wrong: the driver gets another worker
+                log.exception("worker %d failed", self.ticket.worker)
+                self.end(f"what the driver says makes no sense: {type(error).__name__}: {error}")
+        self._answer(DRIVER, self._channel, now)
 
     def _from_peer(self, source: int, frame: Frame, now: float) -> None:
         known = self._known.get(source)
@@ -217,21 +211,16 @@ class Worker:
             raise BadFrame("it is of no peer")
         if (frame.incarnation, frame.worker) != (source, known.peer.worker):
             raise BadFrame(f"it names worker {frame.worker}, incarnation {frame.incarnation}")
+        if frame.message.kind not in (Kind.PEER, Kind.BEAT):
+            raise BadFrame(f"{frame.message.kind.name} is not for a peer")
         for message in known.channel.receive(frame):
             if message.kind == Kind.PEER:
                 self._put(source, message)
-            elif message.kind != Kind.BEAT:
-                raise BadFrame(f"{message.kind.name} is not for a peer")
-        known.asked = self._answer(source, known.channel, known.asked, now)
+        self._answer(source, known.channel, now)
 
-    def _answer(self, to: int, channel: Channel, asked: float, now: float) -> float:
-        if channel.is_asked:
-            for again in channel.again():
-                self._send(to, again)
-        may_ask = channel.is_behind and now - asked > self._times.ask
-        if channel.owes or may_ask:
-            self._send(to, channel.beat())
-        return now if may_ask else asked
+    def _answer(self, to: int, channel: Channel, now: float) -> None:
+        for frame in channel.answers(now):
+            self._send(to, frame)
 
     # ----------------------------------------------------------------------------------------------------------
     # What the driver says
@@ -286,12 +275,12 @@ class Worker:
         self.calls.setdefault(service, deque()).append((message.fields[0], message.parts[1:]))
 
     def _reply(self, message: Message) -> None:
-        link, task, phase = message.fields
+        link, task, phase, _ = message.fields
         if link in self._links:
             self._links[link].replies.append(Reply(task, phase, message.parts))
 
     def _failed(self, message: Message) -> None:
-        link, task, phase = message.fields
+        link, task, phase, _ = message.fields
         if link in self._links:
             error = error_of([decode_text(part) for part in message.parts], "a task of this task")
             self._links[link].replies.append(Reply(task, phase, (), error))
@@ -328,14 +317,14 @@ class Worker:
                 return job
         return None
 
-    def reply(self, job: Job, parts: tuple[Buffer, ...]) -> None:
-        """What a phase has given."""
+    def reply(self, job: Job, parts: tuple[Buffer, ...], took: float) -> None:
+        """What a phase has given, in so many seconds."""
         self.counters.tasks += 1
-        self._tell(Message(Kind.REPLY, (job.link, job.task, job.phase), parts))
+        self._tell(Message(Kind.REPLY, (job.link, job.task, job.phase, int(1e6 * took)), parts))
 
-    def fail(self, job: Job, error: tuple[bytes, bytes, bytes]) -> None:
+    def fail(self, job: Job, error: tuple[bytes, bytes, bytes], took: float) -> None:
         """Why it has given nothing."""
-        self._tell(Message(Kind.FAILED, (job.link, job.task, job.phase), error))
+        self._tell(Message(Kind.FAILED, (job.link, job.task, job.phase, int(1e6 * took)), error))
 
     def answer(self, call: int, parts: tuple[Buffer, ...]) -> None:
         """What a service has given."""
@@ -346,11 +335,11 @@ class Worker:
         """Why it has given nothing."""
         self._tell(Message(Kind.ERROR, (call,), error))
 
-    def open_link(self, plan: int) -> SubLink:
-        """A link for a task that runs here."""
+    def open_link(self, plan: int, parent: int) -> SubLink:
+        """A link for a task of the link `parent` that runs here."""
         link = SubLink(self._new_number())
         self._links[link.number] = link
-        self._tell(Message(Kind.OPEN, (link.number, plan)))
+        self._tell(Message(Kind.OPEN, (link.number, plan, parent)))
         return link
 
     def publish(self, link: SubLink, data: Buffer) -> int:
@@ -413,6 +402,8 @@ class Worker:
         self._send(DRIVER, self._channel.send(message))
 
     def _send(self, to: int, frame: Frame) -> None:
+        if self.is_ended:
+            return  # nobody listens
         parts = encode(frame)
         self.counters.sent += sum(map(len, parts))
         self._actions.append(Send(to, parts))

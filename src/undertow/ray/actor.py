@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from undertow.cluster.member import Member
@@ -26,9 +27,9 @@ class Actor:
         self._member: Member | None = None
         self._is_there = threading.Event()
 
-    def where(self) -> tuple[str, int]:
-        """Node and process."""
-        return the_ray().get_runtime_context().get_node_id(), os.getpid()
+    def where(self) -> tuple[str, int, str]:
+        """Node, process, and when that began."""
+        return the_ray().get_runtime_context().get_node_id(), os.getpid(), birth_of(os.getpid())
 
     def run(self, ticket_bytes: bytes) -> str:
         """Serve, until it is over; why it ended."""
@@ -45,3 +46,8 @@ class Actor:
         self._is_there.wait()
         if self._member is not None:
             self._member.place(number, memoryview(value))
+
+
+def birth_of(process: int) -> str:
+    """When a process of this machine began, as its system says it. OSError if there is none."""
+    return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]

@@ -10,14 +10,13 @@ import logging
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from undertow.cluster.frames import Buffer
 from undertow.cluster.station import Ticket
-from undertow.ray.actor import Actor
+from undertow.ray.actor import Actor, birth_of
 from undertow.ray.extra import the_ray
 
 log = logging.getLogger("undertow.cluster")
@@ -52,6 +51,7 @@ class RayLauncher:
         self._runs: dict[int, Any] = {}
         self._places: dict[int, Any] = {}
         self._values: dict[int, Any] = {}
+        self._gone: dict[int, Callable[[str], None]] = {}
 
     # ----------------------------------------------------------------------------------------------------------
     # Actors
@@ -64,7 +64,10 @@ class RayLauncher:
         self._places[incarnation] = actor.where.remote()
         self._runs[incarnation] = actor.run.remote(ticket.to_bytes())
 
+        self._gone[incarnation] = gone
+
         def ended(future: Any) -> None:
+            self._runs.pop(incarnation, None)
             error = future.exception()
             gone(f"Ray says: {first_words(error)}" if error is not None else f"it has ended: {future.result()}")
 
@@ -73,16 +76,17 @@ class RayLauncher:
     def end(self, worker: int, incarnation: int) -> None:
         """Kill an actor: by Ray, and by its node, since one that is frozen does not hear Ray."""
         actor, place = self._actors.pop(incarnation, None), self._places.pop(incarnation, None)
+        self._gone.pop(incarnation, None)
         if actor is None:
             return
         self._ray.kill(actor, no_restart=True)
         if place is not None and self._ray.wait([place], timeout=0)[0]:
             try:
-                node, process = self._ray.get(place)
+                node, process, born = self._ray.get(place)
             except self._ray.exceptions.RayError:
                 return  # it had ended before
             on_node = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-            self._kill.options(scheduling_strategy=on_node).remote(process)
+            self._kill.options(scheduling_strategy=on_node).remote(process, born)
 
     def close(self) -> None:
         """End all actors."""
@@ -110,18 +114,26 @@ class RayLauncher:
     def carry(self, worker: int, incarnation: int, number: int) -> None:
         """Hand it to an actor. Its node fetches it first, if it does not have it."""
         actor, value = self._actors.get(incarnation), self._values.get(number)
-        if actor is not None and value is not None:
-            actor.place.remote(number, value)
+        gone = self._gone.get(incarnation)
+        if actor is None or value is None or gone is None:
+            return
+
+        def carried(future: Any) -> None:  # its tasks would wait for it for ever
+            error = future.exception()
+            if error is not None:
+                gone(f"a shared value did not get there: {first_words(error)}")
+
+        actor.place.remote(number, value).future().add_done_callback(carried)
 
     def forget(self, number: int) -> None:
         """Ray frees it when no worker uses it any more."""
         self._values.pop(number, None)
 
 
-def kill(process: int) -> None:
+def kill(process: int, born: str) -> None:
     """Run on the node of an actor that may be frozen. If it has ended, its number may be another process's."""
     with contextlib.suppress(OSError):
-        if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes():
+        if birth_of(process) == born:
             os.kill(process, signal.SIGKILL)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undertow.cluster.pool import WorkerStats
+from undertow.cluster.pool import WorkerStats, size
 
 HEADS = ("worker", "where", "process", "starts", "tasks", "frames", "waves", "sent", "received", "waited")
 
@@ -39,17 +39,3 @@ def cells(row: WorkerStats) -> tuple[str, ...]:
         size(row.received),
         f"{row.waited:.1f} s",
     )
-
-
-def size(count: int) -> str:
-    """Bytes, in a unit that fits.
-
-    >>> size(999), size(1_234_567)
-    ('999 B', '1.2 MB')
-    """
-    value, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.1f} {unit}" if unit != "B" else f"{count} B"
