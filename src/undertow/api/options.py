@@ -39,6 +39,7 @@ _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
 _OF_GRAPHS = {"engine", "simplify", "overflow", "reorder"}
 OPTIONS = _LIMITS | _OF_GRAPHS
+_EVERYWHERE = ("max_depth", "memory", "frames", "timeout", "threads", "check_finite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,12 @@ def quick_options() -> RunOptions | None:
 def settings() -> Settings:
     """The current settings."""
     return _SETTINGS.get() or _DEFAULTS
+
+
+def changed_limits() -> dict[str, Any]:
+    """What runs elsewhere should be told, too: limits that differ from the defaults."""
+    now, usual = settings().limits, _DEFAULTS.limits
+    return {name: getattr(now, name) for name in _EVERYWHERE if getattr(now, name) != getattr(usual, name)}
 
 
 def use(chosen: Settings) -> None:

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import undertow as ut
 from undertow.cli.console import check_options, make_console, telling_errors
+from undertow.cli.workers import choose_shards, training_cluster
 from undertow.errors import UndertowError
 from undertow.models import CLASSIFIERS, GENERATORS, MODELS, name_of
 from undertow.models.ranges import check_ranges
@@ -65,7 +66,14 @@ def train(
     at: Annotated[str, typer.Option(help="Where to compute losses: nodes or root.")] = Recipe.at,
     min_count: Annotated[int, typer.Option(help="Replace words that occur less often by <unk>.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of parameters, order, dropout and generated trees.")] = Recipe.seed,
-    threads: Annotated[int | None, typer.Option(help="Threads of the engine.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the engine; 1 on each of several workers.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Train on so many workers of this machine. Needs undertow[ray].", min=1)
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(help="Parts of a batch, shared by workers; 1, or with --workers a power of two.", min=1),
+    ] = None,
     memory: Annotated[str | None, typer.Option(help="Maximum bytes of a step, e.g. 500K, 64M or 1.5G.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Output folder; default build/train/MODEL.")
@@ -93,7 +101,8 @@ def train(
         if resume:
             _check_folder(folder, resume, force)
         before = ut.train.load(folder / FILE) if resume else None
-        options = context.params if before is None else _as_before(context, folder, before)
+        options = dict(context.params) if before is None else _as_before(context, folder, before)
+        options["shards"] = choose_shards(console, options["shards"], shards, workers, before)
         kind, recipe, sizes = _checked(options)
         _check_folder(folder, resume, force)
         source = ut.train.open_source(
@@ -118,7 +127,8 @@ def train(
         size = sum(int(np.size(value)) for value in checkpoint.state.params.values())
         console.print(f"{type(chosen).__name__}, {size:,} parameters; {len(source.train):,} trees")
         try:
-            run(console, folder, checkpoint, source)
+            with training_cluster(console, workers) as cluster:
+                run(console, folder, checkpoint, source, cluster)
         except KeyboardInterrupt:
             # Reached only by a second Ctrl-C, or by one during the report.
             kept = "continue from its checkpoint with --resume" if (folder / FILE).is_file() else "nothing was saved"
@@ -126,14 +136,16 @@ def train(
             raise typer.Exit(130) from None
 
 
-def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
-    """Train, showing progress, and write the results. Returns the final checkpoint."""
+def run(console: Console, folder: Path, checkpoint: Any, source: Any, cluster: Any = None) -> Any:
+    """Train, on a cluster if there is one, showing progress, and write the results. Returns the final checkpoint."""
     file, first, saved, told_at = folder / FILE, checkpoint.state, time.monotonic(), time.monotonic()
     labels = isinstance(checkpoint.model, ut.models.TreeClassifier)
     nodes = source.train.size / len(source.train), source.dev.size / len(source.dev)  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
-        for event in ut.train.fit(checkpoint.model, source.train, source.dev, checkpoint.recipe, checkpoint.state):
+        for event in ut.train.fit(
+            checkpoint.model, source.train, source.dev, checkpoint.recipe, checkpoint.state, cluster
+        ):
             checkpoint = replace(checkpoint, state=event.state)
             if isinstance(event, ut.train.Step):
                 if task is None:
@@ -143,7 +155,8 @@ def run(console: Console, folder: Path, checkpoint: Any, source: Any) -> Any:
                     "" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right"
                 )
                 speed = event.state.tally.trees / max(bar.tasks[0].elapsed or 0.0, 1e-9)
-                bar.update(task, completed=event.state.done, told=f"{told}  {speed:,.0f} trees/s")
+                there = f"  {event.workers} worker{'s' * (event.workers != 1)}" if event.workers else ""
+                bar.update(task, completed=event.state.done, told=f"{told}  {speed:,.0f} trees/s{there}")
                 if not console.is_terminal and time.monotonic() - told_at > _TELL_SECONDS:
                     console.print(f"epoch {event.state.epoch + 1}: {event.state.done} of {event.batches}  {told}")
                     told_at = time.monotonic()
@@ -323,7 +336,8 @@ def _tell_labels(console: Console, source: Any, at: str) -> None:
 def _resumed(folder: Path, saved: Any, wanted: Any) -> Any:
     """The folder's checkpoint, if it was trained with these options; only the number of epochs may differ."""
     before, now = _settings(saved), _settings(wanted)
-    different = [name for name in now if before.get(name) != now[name] and name not in ("epochs", "patience")]
+    free = ("epochs", "patience", "shards")
+    different = [name for name in now if before.get(name) != now[name] and name not in free]
     if different:
         told = "; ".join(f"--{name.replace('_', '-')} {before.get(name)} before, {now[name]} now" for name in different)
         raise UndertowError(

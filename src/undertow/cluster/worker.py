@@ -329,6 +329,7 @@ class Worker:
     def answer(self, call: int, parts: tuple[Buffer, ...]) -> None:
         """What a service has given."""
         self.counters.calls += 1
+        self._beat()  # so that statistics are up to date when the driver has the result
         self._tell(Message(Kind.RESULT, (call,), parts))
 
     def excuse(self, call: int, error: tuple[bytes, bytes, bytes]) -> None:

@@ -42,6 +42,7 @@ RANGES: dict[str, Range] = {
     # of recipes
     "epochs": _COUNT,
     "batch": _COUNT,
+    "shards": _COUNT,
     "rate": _ABOVE_0,
     "embed_rate": _ABOVE_0,
     "warmup": _FROM_0,

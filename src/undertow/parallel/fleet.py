@@ -37,6 +37,10 @@ class Work(Protocol):
 
     replica: Replica
 
+    @property
+    def workers(self) -> int:
+        """How many workers are there; 0 if it is this process that works."""
+
     def step(
         self, shards: Sequence[Shard], weights: Sequence[float], seed: Sequence[int], rates: Sequence[Any]
     ) -> Found:
@@ -52,6 +56,8 @@ def seeds_of(shards: Sequence[Shard], seed: Sequence[int]) -> list[int]:
 
 class Alone:
     """Steps in this process. The bits are those of a fleet."""
+
+    workers = 0
 
     def __init__(
         self,
@@ -118,6 +124,11 @@ class Fleet:
         self._steps: dict[Peer, int | None] = {}  # of the replica that a worker has; None if that is not known
         self._versions: dict[Peer, int] = {}  # of its function
         self._turn = _TURNS.setdefault(pool, threading.Lock())
+
+    @property
+    def workers(self) -> int:
+        """How many workers are there now."""
+        return len(self.pool.workers())
 
     def step(
         self, shards: Sequence[Shard], weights: Sequence[float], seed: Sequence[int], rates: Sequence[Any]

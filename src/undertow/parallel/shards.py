@@ -105,3 +105,14 @@ def _chosen(sizes: Array, count: int) -> list[Any]:
 def seed_of(*numbers: int) -> int:
     """A seed derived from all of these numbers, the same on every machine."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def mean_of(losses: list[Any], weights: list[float]) -> Any:
+    """The loss of a batch, from those of its shards, in their order."""
+    kind = np.asarray(losses[0]).dtype.type
+    if len(losses) == 1:
+        return kind(losses[0])
+    total = 0.0
+    for loss, weight in zip(losses, weights, strict=True):
+        total += float(loss) * weight
+    return kind(total)

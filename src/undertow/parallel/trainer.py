@@ -10,7 +10,7 @@ import numpy as np
 
 from undertow.api import optim
 from undertow.api.grad import value_and_grad
-from undertow.api.options import settings
+from undertow.api.options import changed_limits, settings
 from undertow.api.params import is_leaf
 from undertow.cluster.pool import Pool
 from undertow.engines import outside
@@ -21,7 +21,7 @@ from undertow.frontend.values.state import Variable
 from undertow.parallel import checkpoint
 from undertow.parallel.fleet import Fleet
 from undertow.parallel.replica import Replica, Rule, check_optimizer
-from undertow.parallel.shards import cut
+from undertow.parallel.shards import cut, mean_of
 from undertow.tracebacks import guarded
 
 FEWEST_SHARDS = 4
@@ -81,7 +81,7 @@ class DataParallel:
             Replica.of(params, optimizer, state),
             Rule(optimizer, clip),
             retries,
-            {"threads": THREADS, **options},
+            {"threads": THREADS, **changed_limits(), **options},
         )
 
     def step(self, *batch: Any, learning_rate: Any = None) -> Any:
@@ -135,7 +135,7 @@ class DataParallel:
     @property
     def workers(self) -> int:
         """How many workers are there now."""
-        return len(self._fleet.pool.workers())
+        return self._fleet.workers
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters, the state of the optimizer and the number of steps to a safetensors file, atomically."""
@@ -160,17 +160,6 @@ class DataParallel:
 
     def __repr__(self) -> str:
         return f"<DataParallel: {self.steps} steps, {self.shards} shards>"
-
-
-def mean_of(losses: list[Any], weights: list[float]) -> Any:
-    """The loss of a batch, from those of its shards, in their order."""
-    kind = np.asarray(losses[0]).dtype.type
-    if len(losses) == 1:
-        return kind(losses[0])
-    total = 0.0
-    for loss, weight in zip(losses, weights, strict=True):
-        total += float(loss) * weight
-    return kind(total)
 
 
 def usual_shards(workers: int) -> int:

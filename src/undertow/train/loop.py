@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import undertow as ut
+from undertow.api.options import changed_limits
 from undertow.data.forest import Forest
 from undertow.errors import DataError, FrameLimit, RunError
+from undertow.frontend.values import tree
 from undertow.models.classifier import Params, TreeClassifier
+from undertow.parallel.fleet import Alone, Fleet, Work
+from undertow.parallel.replica import Replica, Rule
+from undertow.parallel.shards import cut, mean_of, seed_of
+from undertow.parallel.trainer import THREADS, pool_of
 from undertow.tracebacks import boundary
 from undertow.train.recipe import Recipe
 from undertow.train.score import Model, Tally, judged, score
@@ -86,6 +92,7 @@ class Step:
     batches: int  # of an epoch
     loss: float  # of this batch
     trees: int  # in this batch
+    workers: int = 0  # that are there; 0 without a cluster
 
 
 @dataclass(frozen=True)
@@ -104,10 +111,13 @@ def start(model: Model, recipe: Recipe, params: Params | None = None) -> State:
     return State(first, recipe.make_optimizer().init(first))
 
 
-def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None) -> Iterator[Step | Epoch]:
+def fit(
+    model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State | None = None, cluster: Any = None
+) -> Iterator[Step | Epoch]:
     """Train until the epochs or the patience run out; the last `Epoch` has the final state.
 
-    The arrays of `state` are consumed. `with ut.options(...)` applies, e.g. to the number of threads.
+    The arrays of `state` are consumed. `with ut.options(...)` applies, e.g. to the number of threads. The workers of a
+    `cluster` (of `ut.ray`) compute the gradients of the recipe's `shards`; the results are the same.
     """
     if not len(train) or not len(dev):
         raise DataError("training needs trees to train on and trees to evaluate on", hint="add trees to both")
@@ -116,31 +126,30 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
         model.check(forest)
         _check_labels(model, forest, recipe.at)
     state = start(model, recipe) if state is None else state
-    optimizer = recipe.make_optimizer()
-    slopes = ut.value_and_grad(judged(model, recipe.at), has_aux=True, sparse_rows=True)
+    work = _work(model, recipe, state, cluster)
     steps = -(-len(train) // recipe.batch)
     began, busy = time.perf_counter(), 0
     while state.epoch < recipe.epochs and not is_over(state, recipe):
-        order = train.batches(recipe.batch, seed=hash_of(recipe.seed, state.epoch))
+        order = train.batches(recipe.batch, seed=seed_of(recipe.seed, state.epoch))
         for batch in itertools.islice(order, state.done, None):
+            parts = cut((batch,), recipe.shards)
+            weights = [part.items / len(batch) for part in parts]
+            rate = recipe.rate_at(state.step, steps)
+            rates = np.float32(rate), np.float32(rate * recipe.embed_rate)
             try:
-                (loss, hits), grads = slopes.run(state.params, batch, seed=hash_of(recipe.seed, state.step, 1))
+                found = work.step(parts, weights, (recipe.seed, state.step, 1), rates)
             except FrameLimit as fault:
                 fault.hint += f"; batches of fewer than {recipe.batch} trees need less: Recipe(batch=), or --batch"
                 raise
+            loss, hits = mean_of([loss for loss, _ in found], weights), np.sum([hits for _, hits in found], axis=0)
             _check_loss(loss, f"in step {state.step + 1} of epoch {state.epoch + 1}")
-            with np.errstate(all="ignore"):  # an overflow here shows in the next loss
-                grads = _pulled(grads, state.params, recipe.l2)
-                if recipe.clip is not None:
-                    grads = ut.optim.clip_by_norm(grads, recipe.clip)
-                rate = recipe.rate_at(state.step, steps)
-                params, memory = _updated(optimizer, grads, state, rate, recipe.embed_rate)
+            params, memory = _held(work.replica, state)
             tally = state.tally.plus(model, batch, loss, hits)
             state = replace(
                 state, params=params, optimizer=memory, step=state.step + 1, done=state.done + 1, tally=tally
             )
             busy += len(batch)
-            yield Step(state, steps, float(loss), len(batch))
+            yield Step(state, steps, float(loss), len(batch), work.workers)
         speed = busy / max(time.perf_counter() - began, 1e-9)
         on_train, on_dev = state.tally.score(), score(model, state.params, dev, recipe.at)
         _check_loss(on_dev.loss, f"of the dev trees after epoch {state.epoch + 1}")
@@ -154,9 +163,29 @@ def fit(model: Model, train: Forest, dev: Forest, recipe: Recipe, state: State |
         began, busy = time.perf_counter(), 0
 
 
-def hash_of(*numbers: int) -> int:
-    """A seed derived from all of these numbers, the same on every machine."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def _work(model: Model, recipe: Recipe, state: State, cluster: Any) -> Work:
+    """What makes the steps. Its replica has the arrays of the state, and writes over them."""
+    names = list(state.params)
+    embeddings = tuple(k for k, name in enumerate(names) if name.startswith("embed"))
+    others = tuple(k for k in range(len(names)) if k not in embeddings)
+    optimizer = recipe.make_optimizer()
+    slow = embeddings if recipe.embed_rate != 1 else ()
+    rule = Rule(optimizer, recipe.clip, recipe.l2, others, slow)
+    slots = {slot: [values[name] for name in names] for slot, values in state.optimizer.slots.items()}
+    replica = Replica([state.params[name] for name in names], slots, int(state.optimizer.step), state.step)
+    slopes = ut.value_and_grad(judged(model, recipe.at), has_aux=True, sparse_rows=True)
+    _, structure = tree.flatten(state.params)
+    if cluster is None:
+        return Alone(slopes, True, structure, replica, rule)
+    options = {"threads": THREADS, **changed_limits()}
+    return Fleet(pool_of(cluster), slopes, True, structure, replica, rule, options=options)
+
+
+def _held(replica: Replica, state: State) -> tuple[Params, ut.optim.State]:
+    """The parameters of a replica by name, and the state of the optimizer."""
+    slots = {slot: dict(zip(state.params, values, strict=True)) for slot, values in replica.slots.items()}
+    params = dict(zip(state.params, replica.params, strict=True))
+    return params, ut.optim.State(np.int64(replica.updates), slots)
 
 
 def _check_loss(loss: Any, where: str) -> None:
@@ -187,38 +216,3 @@ def is_over(state: State, recipe: Recipe) -> bool:
     """Have `patience` epochs passed without improvement?"""
     best = state.best_record
     return recipe.patience is not None and best is not None and state.epoch - best.epoch >= recipe.patience
-
-
-def _pulled(grads: Any, params: Params, l2: float) -> Any:
-    if l2 == 0:
-        return grads
-    return {
-        name: g + np.float32(l2) * params[name] if isinstance(g, np.ndarray) and not name.startswith("embed") else g
-        for name, g in grads.items()
-    }
-
-
-def _updated(
-    optimizer: ut.optim.Optimizer, grads: Any, state: State, rate: float, embed_rate: float
-) -> tuple[Params, ut.optim.State]:
-    """Parameters and optimizer state after a step; embeddings have their own rate."""
-    if embed_rate == 1:
-        return optimizer.update(grads, state.optimizer, state.params, np.float32(rate), donate=True)
-    before, updates = state.optimizer, []
-    embeddings = {name for name in state.params if name.startswith("embed")}
-    for names, factor in ((embeddings, embed_rate), (state.params.keys() - embeddings, 1.0)):
-        slots_of_part = ut.optim.State(before.step, {slot: _of(values, names) for slot, values in before.slots.items()})
-        params = _of(state.params, names)
-        updates.append(
-            optimizer.update(_of(grads, names), slots_of_part, params, np.float32(rate * factor), donate=True)
-        )
-    (embedding_params, embedding_state), (other_params, other_state) = updates
-    slots = {
-        slot: {**values, **embedding_state.slots[slot], **other_state.slots[slot]}
-        for slot, values in before.slots.items()
-    }
-    return {**state.params, **embedding_params, **other_params}, ut.optim.State(before.step + 1, slots)
-
-
-def _of(values: Params, names: Collection[str]) -> Params:
-    return {name: value for name, value in values.items() if name in names}

@@ -39,6 +39,7 @@ class Recipe:
     l2: float = 0.0  # weight decay; not for embeddings
     patience: int | None = None  # epochs without a better `Record.quality` before it stops
     seed: int = 0  # for shuffling and dropout
+    shards: int = 1  # parts of a batch whose gradients are computed apart, on workers if there are any
 
     def __post_init__(self) -> None:
         for name, known in (("optimizer", OPTIMIZERS), ("decay", DECAYS), ("at", ("nodes", "root"))):

@@ -1,0 +1,60 @@
+"""Training on Ray actors: the bits of one process, whoever is killed or stopped meanwhile."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support import learners
+from typer.testing import CliRunner
+
+import undertow as ut
+from undertow.cli import commands as cli
+
+pytest.importorskip("ray", reason="make test-ray installs it")
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+STEPS = 9
+
+
+def test_workers_are_lost() -> None:
+    wanted = learners.expected(STEPS)
+    with ut.ray.cluster(workers=2) as cluster:
+        trainer = ut.ray.DataParallel(learners.loss, learners.params(), learners.OPTIMIZER, has_aux=True, clip=0.5)
+        losses = []
+        for number, batch in enumerate(learners.batches(STEPS)):
+            if number in (2, 5):
+                cluster.pool.wait_for_workers(2, 90.0)
+                os.kill(cluster.stats()[number % 2].process, signal.SIGKILL if number == 2 else signal.SIGSTOP)
+            losses.append(trainer.step(batch)[0])
+        cluster.pool.wait_for_workers(2, 90.0)
+        assert trainer.again == 2 and [row.starts for row in cluster.stats()] == [2, 2]
+        assert losses == wanted[0]
+        assert learners.same_bits(trainer._fleet.replica.arrays(), wanted[1])
+    with pytest.raises(ut.UndertowError, match="the cluster is closed"):
+        trainer.step(batch)
+    with pytest.raises(ut.UndertowError, match="no cluster to train on"):
+        ut.ray.DataParallel(learners.loss, learners.params(), learners.OPTIMIZER)
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    """Two workers give what one process gives with as many shards; resumed without workers, too."""
+    base = ["train", "treernn", "--trees", "60", "--width", "8"]
+
+    def run(folder: str, *more: str) -> str:
+        done = CliRunner().invoke(cli.app, [*base, "-o", str(tmp_path / folder), *more])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    run("alone", "--epochs", "3", "--shards", "4")
+    said = run("workers", "--epochs", "2", "--workers", "2")
+    rows = re.findall(r"^ +([01]) +127\.0\.0\.1 +\d+ +1 +0 +([\d,]+)", said, re.M)
+    assert [worker for worker, _ in rows] == ["0", "1"] and all(count != "0" for _, count in rows)
+    run("workers", "--epochs", "3", "--resume")
+    one, two = (ut.train.load(tmp_path / name / "checkpoint.safetensors") for name in ("alone", "workers"))
+    assert two.recipe == one.recipe and two.recipe.shards == 4
+    assert all(np.array_equal(one.state.params[name], two.state.params[name]) for name in one.state.params)
