@@ -38,6 +38,15 @@ def found_first(a: ut.i64[None], x: ut.i64):
 
 
 @ut.function
+def pair_with_sum(items, total):
+    """Reaching the end returns None, as in Python."""
+    for i in range(len(items)):
+        for j in range(i + 1, len(items)):
+            if items[i] + items[j] == total:
+                return [i, j]
+
+
+@ut.function
 def ten_times_the_place(a: ut.i64[None], x: ut.i64) -> ut.i64:
     i = place_of(a, x, 0)
     return -1 if i is None else 10 * i
@@ -233,6 +242,8 @@ _A = np.array([3, 1, 4, 1, 5, 9, 2, 6])
 _X = _A * 1.5
 PROGRAMS = [
     program(place_of, (_A, 4, 0), (_A, 7, 0)),
+    program(pair_with_sum, ([2, 7, 11, 15], 18), ([2, 7, 11, 15], 3), tags="branch"),
+    program(pair_with_sum, (_A, 7), (_A, 3), tags="loop", name="pair_with_sum_of_an_array"),
     program(found_first, (_A, 4), (_A, 7), tags="loop"),
     program(ten_times_the_place, (_A, 4), (_A, 7)),
     program(without_asking, (_A, 4), tags="recursive"),

@@ -90,6 +90,36 @@ def test_arguments_are_those_of_python(n: int, engine: str) -> None:
         assert repr(pickle.loads(pickle.dumps(info.value)).args) == repr(expected.value.args)
 
 
+class Coded(Exception):
+    def __init__(self, text: Any, code: Any) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@ut.function
+def told(n: ut.i64) -> ut.i64:
+    if n == 1:
+        raise Bad(f"item {n} of {n / 2:.2f}")
+    if n == 2:
+        raise Bad("item " + str(n), n, f"{n:3d}")
+    if n == 3:
+        raise Coded(f"item {n}", n)
+    return told(n - 3)
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@pytest.mark.parametrize("n", [1, 5, 6])
+def test_texts_of_own_errors_are_filled_in(n: int, engine: str) -> None:
+    with forced(), pytest.raises(Exception) as info:
+        told.run(n, engine=engine)
+    with pytest.raises(Exception) as expected:
+        told.run(n, engine="python")
+    assert type(info.value) is type(expected.value)
+    assert info.value.args == expected.value.args
+    assert str(info.value) == str(expected.value)
+    assert vars(info.value) == vars(expected.value)
+
+
 def test_values_of_arrays_are_filled_in() -> None:
     @ut.function
     def total(xs: ut.f64[None]) -> ut.f64:

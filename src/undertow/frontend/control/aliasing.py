@@ -259,6 +259,22 @@ class Aliases:
                         )
                     self.change(value, called, written, allowed, span)
 
+    def may_be_one(self, one: Any, other: Any) -> bool:
+        """May two values be the same array, or parts of one?"""
+        return is_array(one) and is_array(other) and not _ids([one]).isdisjoint(_ids([other]))
+
+    def check_outside(self, arrays: Iterable[Traced], variables: Iterable[tuple[str, Any]]) -> None:
+        """Arrays from outside a loop that it changes: does one of its variables hold one, from round to round?"""
+        for array in arrays:
+            for variable, value in variables:
+                if not is_array(value) or _ids([value]).isdisjoint(_ids([array])):
+                    continue
+                called = next((name for name in self.holders([array]) if name != variable), "an array")
+                raise CaptureError(
+                    f"`{called}` changes in place in the loop, and `{variable}` may hold the same array",
+                    hint=f"let `{variable}` have an array of its own: `{variable} = {called}.copy()`",
+                )
+
     def check_call(self, callee: Specialization, leaves: Sequence[Any]) -> None:
         """A call by captured code: nobody but the callee may hold the arrays that it changes."""
         for k, (called, written, span) in callee.changed_arrays.items():

@@ -162,6 +162,7 @@ def graph_loop(
     results = yield write_body(ctx, loop, contents)
     if results is not None:
         inner, params, values = held[-1]
+        aliases = ctx.session.interpreter.aliases
         for k, result in enumerate(results):
             if result.type.rank:
                 # It is the first value, if the loop never runs, or the last one; which may be that of another variable.
@@ -170,6 +171,9 @@ def graph_loop(
                     r for j, p in enumerate(params) if any(p is root for root in roots) for r in roots_of(initial[j])
                 ]
                 result.base = (result, *(r for r in roots if not isinstance(r, Traced) or r.builder is not inner))
+                for j, other in enumerate(results[:k]):
+                    if other.type.rank and aliases.may_be_one(values[j], values[k]):
+                        other.base, result.base = (*other.base, result), (*result.base, other)
     return results
 
 

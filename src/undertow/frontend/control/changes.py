@@ -114,6 +114,11 @@ class Changes:
                 differ = by_condition("an array", span)
                 self.put(array, merge(Traced(*a), Traced(*b), regions, self._ctx, "", span, differ))
 
+    def was_before(self, array: Traced, regions: tuple[int, int]) -> bool:
+        """Is a value not made in one of the two sides of a branch?"""
+        builder = self._ctx.open_builder
+        return array.builder is builder and _side_of(builder, builder, array.port, regions) is None
+
 
 def _hold(array: Traced, builder: Builder, port: Port) -> None:
     """Let an array stand for a value."""

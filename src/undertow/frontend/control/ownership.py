@@ -22,6 +22,7 @@ from undertow.frontend.control.state import State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import NOTHING, GrowingList, both, item_type
+from undertow.frontend.values.leaves import Absent
 from undertow.frontend.values.option import Option
 from undertow.frontend.values.traced import Context, Traced
 from undertow.ir.graph import Const
@@ -79,6 +80,8 @@ class Ownership:
         self._homes: dict[int, Home] = {}
         self.states: list[State] = []  # of the branches that are being captured, innermost last
         self._returned: set[int] = set()
+        self._copies: list[Any] = []  # known by the homes of what they copy
+        self._changed: list[tuple[Any, str, Span | None]] = []  # what has changed, in order; its name, and where
         self._for_good: list[int] = []  # numbers of what has changed in a way that nothing can undo
 
     # -- what is made --------------------------------------------------------------------------------------
@@ -156,6 +159,25 @@ class Ownership:
             if id(item) in self._homes:
                 self._homes[id(item)].is_chosen = True
 
+    def copied(self, value: Any) -> Any:
+        """A copy of a value with what its containers hold now; of each, what was made where still holds."""
+        copy = tree.unflatten(*reversed(tree.flatten(value, lambda item: isinstance(item, (Traced, Absent)))))
+        for item, made in zip(_containers(value), _containers(copy), strict=True):
+            home = self._homes.get(id(item))
+            if home is not None and made is not item:
+                self._homes[id(made)] = home
+                self._copies.append(made)
+        return copy
+
+    def is_older(self, value: Any, made: int) -> bool:
+        """Was it made before the capture had made that many things?"""
+        home = self._homes.get(id(value))
+        return home is not None and home.number < made
+
+    def count(self) -> int:
+        """How many things the capture has made."""
+        return len(self._homes)
+
     def returned(self, value: Any) -> None:
         """Note what a function returns: its caller gets these containers."""
         self._returned.update(id(item) for item in _containers(value))
@@ -223,6 +245,50 @@ class Ownership:
     def born(self, items: list[Any], place: Any) -> None:
         """Note where a list comes from."""
         self._homes[id(items)].born = place
+
+    def changes(self) -> int:
+        """How many changes there were."""
+        return len(self._changed)
+
+    def check_round(self, since: int, before: Sequence[Any], first: Sequence[Any], last: Sequence[Any]) -> None:
+        """Refuse a change of what two variables of a loop hold: from then on they would be two.
+
+        Of each variable: its value before the loop, when the round began, and when it ended.
+        """
+        changed = {id(value): (called, span) for value, called, span in self._changed[since:]}
+        parts, old = [_containers(value) for value in first], [_containers(value) for value in before]
+        for k, begun in enumerate(parts):
+            for item, was in zip(begun, old[k], strict=False):
+                if id(item) not in changed:
+                    continue
+                home = self._homes.get(id(was))
+                is_shared = home is not None and home.is_chosen
+                is_shared |= any(was is other for j, value in enumerate(old) if j != k for other in value)
+                is_shared |= self._is_shared(last, k)
+                if is_shared:
+                    called, span = changed[id(item)]
+                    raise CaptureError(
+                        f"`{called}` changes in place in the loop, and another variable may hold the same "
+                        f"{_kind(item)}",
+                        span,
+                        hint=f"let each have its own: {_copied(item, called)}",
+                    )
+
+    def _is_shared(self, values: Sequence[Any], k: int) -> bool:
+        """May another of these values hold a container that this one holds?"""
+        others = {id(part) for j, value in enumerate(values) if j != k for part in _containers(value)}
+        for part in _containers(values[k]):
+            home = self._homes.get(id(part))
+            if id(part) in others or (home is not None and (home.is_choice or home.is_chosen)):
+                return True
+        return False
+
+    def own_results(self, values: Sequence[Any], last: Sequence[Any]) -> None:
+        """Note what the variables of a loop hold after it, of what they held at the end of a round."""
+        for k, value in enumerate(values):
+            self.own_containers(value)
+            for part in _containers(value) if self._is_shared(last, k) else ():
+                self._homes[id(part)].is_choice = True
 
     def inherit(self, items: Any, before: Any) -> None:
         """A loop carries a list: it comes from where the one before the loop comes from."""
@@ -345,6 +411,7 @@ class Ownership:
                 if self._ctx.session.is_nested:
                     self.let_grow(value)
             home.argument.changed.setdefault(id(value), (value, called, span or self._ctx.span))
+        self._changed.append((value, called, span or self._ctx.span))
         self._check_undone(home, what, value, span, can_undo)
 
     def _check_undone(self, home: Home, what: str, value: Any, span: Span | None, can_undo: bool) -> None:

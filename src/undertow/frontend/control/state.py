@@ -7,7 +7,7 @@ afterwards.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ class State:
     vars: dict[str, Any]
     effect: Port | None
     contents: dict[int, tuple[Any, Any]]  # id -> (container, shallow copy)
+    owners: dict[int, Any]  # id of a container -> the object whose attributes it has
     arrays: Any = field(default_factory=dict)  # what arrays that change in place hold: see changes.py
     made: int = 0  # how much the capture had made by then, and changed for good: see ownership.py
     changed_for_good: int = 0
@@ -40,15 +41,14 @@ class State:
 
 def save(env: Env, builder: Builder, is_made: Callable[[Any], bool]) -> State:
     """The current state; objects have contents if the capture made them."""
-    return State(dict(env.vars), builder.effect, contents(env, is_made))
+    return State(dict(env.vars), builder.effect, *contents(env, is_made))
 
 
 def restore(state: State, env: Env, builder: Builder) -> None:
     """Go back to a state."""
     env.vars = dict(state.vars)
     builder.effect = state.effect
-    for container, held in state.contents.values():
-        _refill(container, held)
+    refill(state)
 
 
 def held_by(value: Any) -> Any:
@@ -56,9 +56,10 @@ def held_by(value: Any) -> Any:
     return value if isinstance(value, _CONTAINERS) else getattr(value, "__dict__", None)
 
 
-def contents(env: Env, is_made: Callable[[Any], bool]) -> dict[int, tuple[Any, Any]]:
-    """The containers that variables reach, attributes of objects included, with copies of their contents."""
+def contents(env: Env, is_made: Callable[[Any], bool]) -> tuple[dict[int, tuple[Any, Any]], dict[int, Any]]:
+    """The containers that variables reach, with copies of their contents; and whose attributes they are."""
     held: dict[int, tuple[Any, Any]] = {}
+    owners: dict[int, Any] = {}
     seen: set[int] = set()  # joins
     stack = [value for around in env.outwards() for value in around.vars.values()]
     while stack:
@@ -78,8 +79,40 @@ def contents(env: Env, is_made: Callable[[Any], bool]) -> dict[int, tuple[Any, A
         elif is_option(item):
             stack.append(item.value)
         elif is_made(item) and (attributes := held_by(item)) is not None:
+            owners[id(attributes)] = item
             stack.append(attributes)
-    return held
+    return held, owners
+
+
+def reached(value: Any, state: State) -> set[int]:
+    """The containers that a value holds in a state, by identity."""
+    found: set[int] = set()
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            stack.extend(item)
+            continue
+        if is_option(item):
+            stack.append(item.value)
+            continue
+        held = state.contents.get(id(held_by(item)))
+        if held is not None and id(held[0]) not in found:
+            found.add(id(held[0]))
+            stack.extend(held[1].values() if isinstance(held[1], dict) else held[1])
+    return found
+
+
+def differing(one: State, other: State) -> set[int]:
+    """The containers that do not hold the same in two states, by identity."""
+    both = one.contents.keys() & other.contents.keys()
+    return {key for key in both if not _is_same(one.contents[key][1], other.contents[key][1])}
+
+
+def refill(state: State) -> None:
+    """Let all containers hold what they hold in a state."""
+    for container, held in state.contents.values():
+        _refill(container, held)
 
 
 def _refill(container: Any, contents: Any) -> None:
@@ -102,11 +135,23 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def join_states(
-    before: State, then: State | None, other: State | None, regions: tuple[int, int], env: Env, ctx: Context
+    before: State,
+    then: State | None,
+    other: State | None,
+    regions: tuple[int, int],
+    env: Env,
+    ctx: Context,
+    ended: Sequence[State | None] = (None, None),
+    lasting: frozenset[int] = frozenset(),
 ) -> None:
-    """Continue after a join: from both sides, or, if one never reaches it, from the other alone."""
+    """Continue after a join: from both sides, or, if one never reaches it, from the other alone.
+
+    A side that has returned is None, and its state is in `ended`: of that, only the containers in `lasting`
+    count, which outlast the function.
+    """
     names = dict.fromkeys([*(then.vars if then else ()), *(other.vars if other else ())])
-    env.vars = {}
+    if then or other:
+        env.vars = {}
     for name in names:
         a = then.vars.get(name, Undefined("")) if then else ABSENT
         b = other.vars.get(name, Undefined("")) if other else ABSENT
@@ -114,12 +159,15 @@ def join_states(
         # A value that the only side to reach the join has not changed is still there, outside the branch.
         is_kept = (a is ABSENT and b is was) or (b is ABSENT and a is was)
         env.vars[name] = was if is_kept else join_values(name, a, b, regions, ctx)
-    for key in _innermost_first([state for state in (before, then, other) if state is not None]):
+    for key in _innermost_first([state for state in (before, then, other, *ended) if state is not None]):
         if key not in before.contents:
             continue
         container, held = before.contents[key]
-        sides = [None if s is None else s.contents[key][1] if key in s.contents else held for s in (then, other)]
+        states = [s or (end if key in lasting else None) for s, end in zip((then, other), ended, strict=True)]
+        sides = [None if s is None else s.contents[key][1] if key in s.contents else held for s in states]
         ends = [side for side in sides if side is not None]
+        if not ends:
+            continue
         if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
             _refill(container, ends[0])
             continue

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, InternalError, UndertowError
-from undertow.frontend.control.merge import by_return, merge
+from undertow.frontend.control.merge import Differ, by_return, merge
 from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
-from undertow.frontend.control.state import State, join_effects, join_states, join_where_it_falls
+from undertow.frontend.control.state import State, held_by, join_effects, join_states, join_where_it_falls, reached
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.loops import for_loop, items_loop, list_loop, while_loop
@@ -42,6 +42,7 @@ from undertow.frontend.interpret.outcomes import (
     exits_of,
     falls,
     keeps_state,
+    returns,
     span_of,
     value_of,
 )
@@ -77,7 +78,8 @@ class StatementInterpreter(Statements):
 
     def run_body(self, node: ast.FunctionDef, env: Env) -> Work:
         body = node.body
-        if may_be_none(env.closure.annotations.get("return")):  # reaching the end is a way to do that
+        stated = env.closure.annotations.get("return")
+        if may_be_none(stated) or (stated is None and _returns_values(node)):  # reaching the end is a way to do that
             body = [*body, ast.copy_location(ast.Return(None), body[-1])]
         outcome = yield self.run(cells(body), None, env)
         # Reaching the end returns None, so a bare `return` on other paths fits.
@@ -92,7 +94,8 @@ class StatementInterpreter(Statements):
         raise CaptureError(
             f"`{env.closure.name}` returns a value on some paths, but reaches its end without a `return` on others",
             self.span(node, env),
-            hint="end every path with a `return` of a value",
+            hint="end every path with a `return` of a value, or annotate the result as one that may be None: "
+            "-> ut.i64 | None",
         )
 
     def run(self, cell: Cell | None, stop: Cell | None, env: Env) -> Work:
@@ -209,10 +212,15 @@ class StatementInterpreter(Statements):
             sides[number] = self._side(side.region, state, outcome, target, side.place, stop)
         ctx.span = span
         self.changes.join(sides[0].state.arrays, sides[1].state.arrays, regions, span)
-        result = self._join_outcomes(sides, regions)
-        states = [side.state if keeps_state(side.outcome) else None for side in sides]
-        if states != [None, None]:
-            join_states(before, states[0], states[1], regions, env, ctx)
+        lasting = self._lasting(sides, before, env)
+        result = self._join_outcomes(sides, regions, before)
+        goes_on = [keeps_state(side.outcome) for side in sides]
+        states = [side.state if goes else None for side, goes in zip(sides, goes_on, strict=True)]
+        ended = [
+            None if goes or not returns(side.outcome) else side.state for side, goes in zip(sides, goes_on, strict=True)
+        ]
+        if states != [None, None] or lasting:
+            join_states(before, states[0], states[1], regions, env, ctx, ended, lasting)
         if isinstance(result, Mixed) and result.falls:
             views = [
                 {**side.state.vars, **getattr(side.outcome, "only", {})} if falls(side.outcome) else None
@@ -221,6 +229,18 @@ class StatementInterpreter(Statements):
             result.only.update(join_where_it_falls(views, regions, env, ctx))
         join_effects(before, [side.state.effect for side in sides], regions, builder)
         return result, next((side.place for side in sides if falls(side.outcome)), None)
+
+    def _lasting(self, sides: list[Side], before: State, env: Env) -> frozenset[int]:
+        """The containers that are still of interest after a `return`: the caller's, and those that are returned."""
+        ended = [side for side in sides if returns(side.outcome)]
+        if not ended:
+            return frozenset()
+        older = {
+            key
+            for key, (container, _) in before.contents.items()
+            if self.owned.is_older(before.owners.get(key, container), env.made)
+        }
+        return frozenset(older.union(*(reached(value_of(side.outcome), side.state) for side in ended)))
 
     def _side(
         self, region: int, state: State, outcome: Outcome, place: Cell | None, start: Cell | None, stop: Cell | None
@@ -264,14 +284,14 @@ class StatementInterpreter(Statements):
             at = at.next
         return leave
 
-    def _join_outcomes(self, sides: list[Side], regions: tuple[int, int]) -> Outcome:
+    def _join_outcomes(self, sides: list[Side], regions: tuple[int, int], before: State) -> Outcome:
         a, b = sides[0].outcome, sides[1].outcome
         if (a is None and b is None) or (isinstance(a, Leave) and a == b):
             return a
         if isinstance(a, Return) and isinstance(b, Return):
             differ = by_return(a.span, b.span)
-            one, other = alike(a.value, b.value, regions, self.ctx)
-            return Return(merge(one, other, regions, self.ctx, "", self.ctx.span, differ), a.span or b.span)
+            value = self._join_returned((a.value, b.value), sides, before, regions, differ)
+            return Return(value, a.span or b.span)
         exits = tuple(dict.fromkeys((*exits_of(a), *exits_of(b))))
         builder = self.ctx.open_builder
         ports = [self.flow_port(outcome, exits, region) for outcome, region in zip((a, b), regions, strict=True)]
@@ -279,9 +299,30 @@ class StatementInterpreter(Statements):
         value = None
         if RETURN in exits:
             differ = by_return(span_of(a), span_of(b))
-            one, other = alike(value_of(a), value_of(b), regions, self.ctx)
-            value = merge(one, other, regions, self.ctx, "", self.ctx.span, differ)
+            value = self._join_returned((value_of(a), value_of(b)), sides, before, regions, differ)
         return Mixed(flow, exits, value, falls(a) or falls(b), span_of(a) or span_of(b))
+
+    def _join_returned(
+        self, pair: tuple[Any, Any], sides: list[Side], before: State, regions: tuple[int, int], differ: Differ
+    ) -> Any:
+        """What is returned after a branch; a container or an array that was there before it stays the same object."""
+        a, b = pair
+        if a is b:
+            return a
+        only = b if a is ABSENT else a if b is ABSENT else None
+        if type(only) is tuple:
+            pairs = [(ABSENT, item) if a is ABSENT else (item, ABSENT) for item in only]
+            return tuple(self._join_returned(items, sides, before, regions, differ) for items in pairs)
+        if id(held_by(only)) in before.contents or (
+            isinstance(only, Traced) and self.changes.was_before(only, regions)
+        ):
+            return only
+        ends = sides[0].state, sides[1].state
+        if type(a) is tuple and type(b) is tuple and len(a) == len(b) and reached(a, ends[0]) & reached(b, ends[1]):
+            pairs = list(zip(a, b, strict=True))
+            return tuple(self._join_returned(items, sides, before, regions, differ) for items in pairs)
+        one, other = alike(*self.values_of(a, b, *ends), regions, self.ctx)
+        return merge(one, other, regions, self.ctx, "", self.ctx.span, differ)
 
     def flow_port(self, outcome: Outcome, exits: tuple[Any, ...], region: int) -> Port:
         """The number of the exit that control takes (0: it falls through), as a token of the region."""
@@ -416,6 +457,21 @@ class StatementInterpreter(Statements):
             for manager in reversed(managers):
                 manager.__exit__(None, None, None)
         return outcome, after
+
+
+def _returns_values(node: ast.FunctionDef) -> bool:
+    """Does a function say what it returns, on some path? Not one that yields."""
+    has_value = False
+    stack: list[ast.AST] = [*node.body]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (ast.Yield, ast.YieldFrom)):
+            return False
+        if isinstance(item, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        has_value |= isinstance(item, ast.Return) and item.value is not None
+        stack.extend(ast.iter_child_nodes(item))
+    return has_value
 
 
 _ERRORS = ("all", "divide", "over", "under", "invalid")  # of np.errstate

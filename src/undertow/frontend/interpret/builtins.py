@@ -306,6 +306,8 @@ def refuse_text(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> N
     is_ours = str(getattr(function, "__module__", None)).startswith("undertow.")
     if is_ours or isinstance(getattr(function, "__self__", None), (list, dict, set, BaseException)):
         return
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return
     for value in (*args, *kwargs.values()):
         if isinstance(value, TracedText):
             raise text_too_early(value)

@@ -481,7 +481,8 @@ class Interpreter(Containers):
         caller = self.ctx.span
         values = bind_arguments(closure, args, kwargs, caller, self.ctx.session.default)
         called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
-        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at)
+        made = self.owned.count()
+        env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at, made=made)
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:

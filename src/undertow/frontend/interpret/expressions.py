@@ -25,7 +25,16 @@ from undertow.frontend.control.changes import Changes
 from undertow.frontend.control.merge import by_condition, force, merge
 from undertow.frontend.control.ownership import Ownership
 from undertow.frontend.control.restart import Halted
-from undertow.frontend.control.state import State, join_effects, join_states, restore, save
+from undertow.frontend.control.state import (
+    State,
+    differing,
+    join_effects,
+    join_states,
+    reached,
+    refill,
+    restore,
+    save,
+)
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.comparing import compare_containers, contains_container, holds_traced
@@ -438,11 +447,25 @@ class Expressions:
         b, after_b = yield self.on_side(regions[1], before, lambda: or_absent(other, ctx), scratch)
         ctx.span = span
         self.changes.join(after_a.arrays, after_b.arrays, regions, span)
+        a, b = self.values_of(a, b, after_a, after_b)
         join_states(before, after_a, after_b, regions, scratch, ctx)
         join_effects(before, [after_a.effect, after_b.effect], regions, builder)
         if a is ABSENT and b is ABSENT:
             raise Halted
         return merge(a, b, regions, ctx, "", span, by_condition("this expression", span))
+
+    def values_of(self, a: Any, b: Any, after_a: State, after_b: State) -> tuple[Any, Any]:
+        """The values that two sides of a branch give, with what their containers hold at the end of each."""
+        if a is b:
+            return a, b
+        differ = differing(after_a, after_b)
+        if differ.isdisjoint(reached(a, after_a) | reached(b, after_b)):
+            return a, b
+        copies: list[Any] = []
+        for value, after in ((a, after_a), (b, after_b)):
+            refill(after)
+            copies.append(self.owned.copied(value))
+        return copies[0], copies[1]
 
     def on_side(self, region: int, state: State, work: Callable[[], Any], env: Env) -> Work:
         """Run one side of a branch from a state: its result, and the state afterwards."""

@@ -160,6 +160,7 @@ class _Carried:
     structures: list[Structure] = field(default_factory=list)
     leaves: list[Any] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)  # the variable of each leaf
     before: list[Any] = field(default_factory=list)  # the values themselves
 
     def put(self, values: list[Any], env: Env) -> None:
@@ -221,6 +222,7 @@ def _carry(names: set[str], known: _Statements, env: Env, interp: Interpreter) -
             carried.structures.append(structure)
             carried.before.append(value)
             carried.leaves += leaves
+            carried.owners += [name] * len(leaves)
             carried.labels += [name] if len(leaves) == 1 else [f"{name}.{k}" for k in range(len(leaves))]
         elif not isinstance(value, Undefined):
             fixed[name] = value
@@ -262,6 +264,7 @@ def _statement_loop(
     before = interp.save(env)
     known = _Statements()
     is_endless = False
+    values_last: list[Any] = []  # of the variables, at the end of a round
     carried, fixed = _carry((assigned - set(own)) | kept, known, env, interp)
     first, last = len(own), len(own) + len(carried.leaves)
 
@@ -302,9 +305,11 @@ def _statement_loop(
                 env.vars[index.target] = item
             else:
                 yield interp.assign(node.target, item, env)
-        for name, held in zip(carried.names, carried.before, strict=True):
-            interp.owned.own_containers(env.vars[name])
-            interp.owned.inherit(env.vars[name], held)
+        began = interp.owned.changes()
+        values_first = [env.vars[name] for name in carried.names]
+        for value, held in zip(values_first, carried.before, strict=True):
+            interp.owned.own_containers(value)
+            interp.owned.inherit(value, held)
         # A `for` ends anyway, so its test need not know that an iteration has raised an error: it counts.
         after_raise = BREAK if index is None else CONTINUE
         outcome = raised_as(after_raise, (yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
@@ -312,7 +317,12 @@ def _statement_loop(
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
         nexts = [] if index is None else [params[0] + index.step]
-        nexts += carried.take(known, env, interp, span)
+        taken = carried.take(known, env, interp, span)
+        nexts += taken
+        values_last[:] = [force(env.vars[name], ctx) for name in carried.names]
+        interp.owned.check_round(began, carried.before, values_first, values_last)
+        for held in (carried.leaves, taken):
+            interp.aliases.check_outside(known.arrays, list(zip(carried.owners, held, strict=True)))
         nexts += [Traced(array.builder, array.port) for array in known.arrays]
         exits = exits_of(outcome)
         if set(exits) <= {CONTINUE}:
@@ -357,8 +367,7 @@ def _statement_loop(
     if index is not None and index.target and index.target not in {*carried.names, *fixed, *assigned_in_body}:
         env.vars[index.target] = _last_item(index, results[0])
     carried.put(results[first:last], env)
-    for name in carried.names:
-        interp.owned.own_containers(env.vars[name])
+    interp.owned.own_results([env.vars[name] for name in carried.names], values_last)
     for array, result in zip(known.arrays, results[last:], strict=False):
         interp.changes.update(array, result, "an array", "x = x.copy()")
     flags = flags_of(results)

@@ -109,6 +109,11 @@ def exits_of(outcome: Outcome) -> tuple[Any, ...]:
     return () if outcome is None else (outcome,)
 
 
+def returns(outcome: Outcome) -> bool:
+    """May the function be left with a value? (A path that raises has none.)"""
+    return RETURN in exits_of(outcome) and value_of(outcome) is not ABSENT
+
+
 def value_of(outcome: Outcome) -> Any:
     """The returned value, or ABSENT if nothing is returned."""
     if isinstance(outcome, Return):

@@ -62,7 +62,8 @@ def raise_at_run_time(kind: type[BaseException], error: Any) -> None:
         vars(made).update(attributes)
         return made
 
-    text: Any = text_of(held[0] if len(held) == 1 else held) if held else None
+    has_repr = len(held) > 1 and not any(isinstance(item, TracedText) for item in held)
+    text: Any = text_of(held[0]) if len(held) == 1 else text_of(held) if has_repr else None
     shown = text.values if isinstance(text, TracedText) else []
     if any(a is not b for a, b in zip(shown, traced, strict=False)) or len(shown) > len(traced):
         text, shown = None, []  # the values in the order of the operands

@@ -59,6 +59,7 @@ class Env:
     born: int = field(default_factory=births.__next__)
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
     called_at: Span | None = None  # if it is a helper that is captured inline
+    made: int = 0  # how many things the capture had made when it began
 
     def outwards(self) -> Iterator[Env]:
         """This activation, then the enclosing ones."""

@@ -135,6 +135,8 @@ def _column(parts: Sequence[Any], type_: Type, as_array: AsArray) -> Any:
 
 def alike(a: Any, b: Any, regions: tuple[int, int], ctx: Context) -> tuple[Any, Any]:
     """What a function returns on two paths, with lists of different lengths as lists of any length."""
+    if a is b:
+        return a, b
     if type(a) is tuple and type(b) is tuple and len(a) == len(b):
         pairs = [alike(x, y, regions, ctx) for x, y in zip(a, b, strict=True)]
         return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
