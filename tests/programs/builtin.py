@@ -122,6 +122,19 @@ def converted(x: ut.f64) -> ut.i64:
     return int(x * math.inf) if x > 100 else converted(x * x)
 
 
+@ut.function
+def reduced_within(x: ut.f64[None], best: float, total: int):
+    """What stands in a generator may be called as whatever goes over it."""
+    sums = sum(sum(x) * y for y in x) + sum(math.prod(y + z for z in x) for y in x)
+    extremes = max(best * y + total for y in x), min((best - y for y in x), default=0.5)
+    return sums, extremes, max(any(y > z for z in x) for y in x), math.prod(math.prod(x) + y for y in x), math.prod(x)
+
+
+@ut.function
+def sum_of_rows(rows: list[list[float]]) -> float:
+    return sum(sum(row) for row in rows) + max((max(row, default=0.0) for row in rows), default=-1.0)
+
+
 PROGRAMS = [
     program(kinds, (3,), (2.5,), (True,), (np.ones(2),), (np.ones((2, 2), np.float32),), tags="branch"),
     program(members, (100,), (77,), (0,), tags="recursive branch"),
@@ -129,6 +142,8 @@ PROGRAMS = [
     program(extremes, (np.array([3.0, 1.5, -0.5, 2.5]), 7), (np.array([1.0, 1.0, 5.0, 0.0]), -7), tags="arrays"),
     program(ordered, (np.array([3.0, 1.5, -0.5, 2.5]), 7), (np.zeros(4), 0), tags="arrays"),
     program(newest, (2, np.array([3.0, 1.5, -0.5])), (4, np.ones(3)), (3, np.zeros(3)), tags="branch"),
+    program(reduced_within, (np.array([3.0, 1.5, -0.5]), 2.5, 7), (np.array([1.0]), -0.5, 2), tags="arrays"),
+    program(sum_of_rows, ([[1.0], [2.0, 3.0], []],), ([],), tags="containers"),
     program(told, (3, 10.0), tags="recursive effects"),
     program(labelled, (3, 0.5), tags="containers"),
     program(positive_only, (9,), (11,), (0,), tags="recursive fault effects"),

@@ -84,6 +84,49 @@ def misfit(x: ut.f64[None], y: ut.f64[None]) -> ut.f64[None]:
     return x[y > 0]
 
 
+@ut.function
+def surprise(scores: ut.f64[None, None], wanted: ut.i64[None]) -> ut.f64:
+    """The cross entropy of a batch: an element of each row."""
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    odds = odds / odds.sum(axis=1, keepdims=True)
+    return -np.mean(np.log(odds[np.arange(len(wanted)), wanted]))
+
+
+@ut.function
+def several_arrays(x: ut.f64[None, None, 3], rows: ut.i64[None], columns: ut.i64[None]):
+    """Arrays in one key name elements together; where they stand apart, their axes come first."""
+    y = x.copy()
+    y[rows, columns] = 0.5
+    y[:, columns, 1] *= 2
+    y[np.ix_(rows, columns)] += 1
+    y[rows, :, -1] -= 3
+    y[y[..., 0] > 2, 1:] = -1
+    return (
+        x[rows, columns],
+        x[rows, :, [0, -1, 2]],
+        x[0, :, [2, 1]],
+        x[rows[:, None], columns, 0],
+        x[:, None, rows, 0],
+        y,
+    )
+
+
+@ut.function
+def swapped(x: ut.i64[None, None], n: ut.i64) -> ut.i64[None, None]:
+    """Elements along the diagonal change places with those of a row, and so on."""
+    if n == 0:
+        return x
+    k = np.arange(len(x))
+    y = x.copy()
+    y[k, k], y[n - 1, k] = x[n - 1, k], x[k, k]
+    return swapped(y, n - 1)
+
+
+@ut.function
+def outside_of_an_axis(x: ut.f64[None, None], rows: ut.i64[None]) -> ut.f64[None]:
+    return x[rows, rows + 1]
+
+
 NUMBERS = np.array([5, 2, 9, -1, 2, 7, 0, 3, 5, 5])
 PROGRAMS = [
     program(quicksort, (np.zeros(0, np.int64),), (NUMBERS,), (NUMBERS[:1],), tags="recursive arrays"),
@@ -95,5 +138,14 @@ PROGRAMS = [
     program(replaced, (np.array([-4.0, 9.0, -1.0, 3.0]),), (np.zeros(0),), tags="arrays"),
     program(run_lengths, (NUMBERS,), (np.zeros(0, np.int64),), tags="arrays"),
     program(sizes_by_class, (np.array([0, 1, 2, 3, 1, 0, 2, 2]), 3), tags="recursive arrays"),
+    program(surprise, (np.arange(12.0).reshape(4, 3) % 5, np.array([2, 0, 1, 1])), tags="arrays"),
+    program(
+        several_arrays,
+        (np.arange(36.0).reshape(3, 4, 3) % 7, np.array([2, 0, 2]), np.array([1, -1, 0])),
+        (np.arange(27.0).reshape(3, 3, 3) % 7, np.array([1, 0, -1]), np.array([2, 2, 0])),
+        tags="arrays",
+    ),
+    program(swapped, (np.arange(9).reshape(3, 3), 3), tags="recursive arrays"),
+    program(outside_of_an_axis, (np.ones((3, 3)), np.array([0, 2])), tags="fault arrays"),
     program(misfit, (np.ones(3), np.ones(4)), tags="fault arrays"),
 ]

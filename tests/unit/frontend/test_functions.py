@@ -19,6 +19,7 @@ from undertow.errors import Fault, TypeMismatch
 from undertow.frontend.functions import creation
 from undertow.frontend.functions import public as ut
 from undertow.frontend.trace.builder import START, Builder
+from undertow.frontend.values.assignment import At
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Context, Traced, capturing, numpy_names
 from undertow.ir.graph import Const, Port
@@ -455,24 +456,24 @@ def keys(draw: Any) -> tuple[Any, Any]:
     shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     parts: list[Any] = []
     with_array = draw(st.booleans())
+    together = draw(st.sampled_from([(0,), (1,), (3,), (2, 1), (2, 3)]))  # a shape that all arrays broadcast to
     for size in shape[: draw(st.integers(0, len(shape)))]:
         kind = draw(st.sampled_from(["index", "slice", "slice", "array" if with_array else "slice"]))
         bound = st.none() | st.integers(-size - 1, size + 1)
-        if kind == "index" and not with_array:
+        if kind == "index":
             parts.append(draw(st.integers(-size, size - 1)))
         elif kind == "array":
-            with_array = False
-            length = draw(st.integers(0, 3))
-            parts.append(np.array(draw(st.lists(st.integers(-size, size - 1), min_size=length, max_size=length)), int))
+            its = together[draw(st.integers(0, len(together) - 1)) :]
+            its = tuple(draw(st.sampled_from([n, 1])) if n else n for n in its)
+            count = math.prod(its)
+            numbers = draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
+            parts.append(np.array(numbers, int).reshape(its))
         else:
             parts.append(slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, -1, -2]))))
-    has_array = any(isinstance(p, np.ndarray) for p in parts)
     if draw(st.booleans()):
         parts.append(...)
     for _ in range(draw(st.integers(0, 2))):
         parts.insert(draw(st.integers(0, len(parts))), None)
-    if has_array:  # integers beside arrays have rules of their own
-        parts = [p if not isinstance(p, int) else slice(p, None) for p in parts]
     return np.arange(math.prod(shape)).reshape(shape), tuple(parts)
 
 
@@ -512,6 +513,22 @@ def test_indexing_is_numpys(case: tuple[Any, Any]) -> None:
         same(traced(lambda *k: getitem(x, with_leaves(key, list(k))), *numbers), wanted)
 
 
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(keys(), st.booleans())
+def test_assignment_is_numpys(case: tuple[Any, Any], is_whole: bool) -> None:
+    x, key = case
+    value = -1 - np.arange(x[key].size).reshape(x[key].shape) if is_whole else np.int64(-1)
+    wanted, summed = x.copy(), x.copy()
+    wanted[key] = value
+    np.add.at(summed, key, value)
+    for runtime in (False, True):
+        same(traced(lambda v, new: At(v)[key].set(new), x, value, runtime=runtime), wanted)
+        same(traced(lambda v, new: At(v)[key].add(new), x, value, runtime=runtime), summed)
+    numbers = [np.asarray(v, np.int64)[()] for v in leaves(key)]
+    same(traced(lambda v, *k: At(v)[with_leaves(key, list(k))].set(value), x, *numbers, runtime=True), wanted)
+
+
 @pytest.mark.parametrize(
     ("key", "match"),
     [
@@ -524,7 +541,7 @@ def test_indexing_is_numpys(case: tuple[Any, Any]) -> None:
         ("a", "an index"),
         (1.5, "an index"),
         (np.array([True, False, True, True]), "mask"),
-        (([0], [1]), "more than one"),
+        (([0, 1], [0, 1, 0]), "do not broadcast"),
         (slice(None, None, 0), "step"),
     ],
 )
@@ -538,8 +555,8 @@ def test_wrong_traced_indices() -> None:
     for wrong in (f64, bool_, f64[3], bool_[4]):
         with pytest.raises(TypeMismatch, match=r"index|mask"):
             trace(lambda v, i: v[i], f32[3], wrong if isinstance(wrong, Type) else Type(wrong))
-    with pytest.raises(TypeMismatch, match="slice between"):
-        trace(lambda v, i: v[i, :, [0, 1]], f32[3, 3, 3], Type(i64))
+    with pytest.raises(Fault, match="index 4 is out of range for axis 2 of length 3"):
+        traced(lambda v, i: v[i, :, [0, 1, 4]], np.ones((3, 3, 3)), N(1), runtime=True)
     with pytest.raises(Fault, match="out of range"):
         traced(lambda v, i: v[i], np.ones(3), N(3))
 

@@ -464,7 +464,7 @@ def _wrapper(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env 
 
 _bool = _of_one("bool", lambda x: functions.astype(x, bool_), "ut.any(x) or ut.all(x)")
 # Functions that go over their argument at once, so that an iterator may be a list.
-_FOLDS = frozenset((builtins.sum, builtins.sorted))
+_FOLDS = frozenset((builtins.sum, builtins.sorted, math.prod))
 _TRACED: dict[Any, Callable[..., Any]] = {
     builtins.range: _range, builtins.len: _length, builtins.sum: _sum, builtins.pow: _power, builtins.sorted: _sorted,
     builtins.int: _of_one("int", lambda x: _integer(functions.trunc(x)), "ut.astype(x, ut.i64)"),

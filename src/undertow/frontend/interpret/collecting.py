@@ -96,17 +96,20 @@ def collected(interp: Any, over: Any, function: Any = None) -> Work:
     )
 
 
+_TOTAL = "total.so_far"  # a variable that no program has
+
+
 def folded(interp: Any, function: Any, over: Any, start: Any) -> Work:
     """`functools.reduce`."""
     generator = generator_over(interp, over, interp.aliases.envs[-1])
     elt = generator.node.elt
 
     def step() -> Work:
-        total, item = (force(generator.env.vars[name], interp.ctx) for name in ("total", ITEM))
+        total, item = (force(generator.env.vars[name], interp.ctx) for name in (_TOTAL, ITEM))
         return (yield interp.call(function, [total, item], {}, generator.env))
 
-    _, held = yield run_loops(interp, generator, {"total": start}, [take_item(elt), set_name("total", step, elt)], [])
-    return held["total"]
+    _, held = yield run_loops(interp, generator, {_TOTAL: start}, [take_item(elt), set_name(_TOTAL, step, elt)], [])
+    return held[_TOTAL]
 
 
 def repeat(interp: Any, count: Any, work: Callable[[Any], Any]) -> Work:

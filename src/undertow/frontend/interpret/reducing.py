@@ -267,7 +267,9 @@ def run_loops(interp: Any, generator: TracedGenerator, start: dict[str, Any], bo
     return outcome, {name: force(inner.vars[name], interp.ctx) for name in start}
 
 
-ITEM = "the item"  # a variable that no program has
+# Variables that no program has: what stands in the generator sees its own.
+ITEM = "the item"
+_ANY, _BEST = "any.so_far", "best.so_far"
 
 
 def take_item(elt: ast.expr) -> ast.stmt:
@@ -281,9 +283,10 @@ def set_name(name: str, compute: Callable[[], Any], at: ast.AST) -> ast.stmt:
 def _total(op: ast.operator, name: str, start: Any, interp: Any, generator: TracedGenerator) -> Work:
     """`sum` and `math.prod`."""
     elt = generator.node.elt
+    so_far = f"{name}.so_far"
 
     def add() -> Work:
-        item, total = (force(generator.env.vars[n], interp.ctx) for n in (ITEM, name))
+        item, total = (force(generator.env.vars[n], interp.ctx) for n in (ITEM, so_far))
         interp.at(elt, generator.env)
         after = yield interp.operate(op, total, item)
         before, now = (leaf_type(x).rank if is_number(x) else None for x in (total, after))
@@ -292,8 +295,8 @@ def _total(op: ast.operator, name: str, start: Any, interp: Any, generator: Trac
             raise TypeMismatch(f"{name}() of no items is {start!r}, but of some {said(leaf_type(after))}", hint=hint)
         return after
 
-    _, held = yield run_loops(interp, generator, {name: start}, [take_item(elt), set_name(name, add, elt)], [])
-    return held[name]
+    _, held = yield run_loops(interp, generator, {so_far: start}, [take_item(elt), set_name(so_far, add, elt)], [])
+    return held[so_far]
 
 
 def is_number(value: Any) -> bool:
@@ -350,25 +353,25 @@ def _best(python: Any, key: Any, kwargs: dict[str, Any], interp: Any, generator:
         if state.first is None:
             leaves, structure = flatten((item, its_key), is_traced)
             raise StartOver(state, first=unflatten(structure, [zero(leaf_type(leaf)) for leaf in leaves]))
-        any_yet, best = (force(env.vars[n], interp.ctx) for n in ("any", "best"))
+        any_yet, best = (force(env.vars[n], interp.ctx) for n in (_ANY, _BEST))
         better = interp.truth((yield interp.operate(op, its_key, best[1])))
         return functions.logical_or(functions.logical_not(any_yet), better)
 
-    keep = [set_name("best", lambda: (new[0], new[1]), elt), set_name("any", lambda: True, elt)]
+    keep = [set_name(_BEST, lambda: (new[0], new[1]), elt), set_name(_ANY, lambda: True, elt)]
     checkpoint, before = interp.ctx.open_builder.checkpoint(), interp.save(generator.env)
 
     def attempt() -> Work:
         interp.go_back(checkpoint, before, generator.env)
-        start = {"any": False, "best": state.first}
+        start = {_ANY: False, _BEST: state.first}
         return (yield run_loops(interp, generator, start, [take_item(elt), when(wins, keep, elt)], []))
 
     _, held = yield until_fixpoint(state, attempt)
-    if not isinstance(held["any"], Traced):
-        return held["best"][0] if held["any"] else interp.call_native(python, [[]], kwargs)
+    if not isinstance(held[_ANY], Traced):
+        return held[_BEST][0] if held[_ANY] else interp.call_native(python, [[]], kwargs)
     if "default" in kwargs:
-        return (yield interp.choose(held["any"], lambda: held["best"][0], lambda: kwargs["default"], generator.env))
-    effect("raise", [held["any"]], template=f"{name}() arg is an empty sequence", error="ValueError")
-    return held["best"][0]
+        return (yield interp.choose(held[_ANY], lambda: held[_BEST][0], lambda: kwargs["default"], generator.env))
+    effect("raise", [held[_ANY]], template=f"{name}() arg is an empty sequence", error="ValueError")
+    return held[_BEST][0]
 
 
 def _reducing(python: Any, reduce: Callable[..., Any], otherwise: Handler) -> Handler:

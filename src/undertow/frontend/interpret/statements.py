@@ -81,6 +81,8 @@ class Statements(Interpreter):
                 if holder is not None:
                     self.owned.change(holder, ast.unparse(target.value))  # type: ignore[union-attr]
                 after = self.update_array(node, before, after)
+            elif is_array(before):
+                after = fit_in_place(before, after, ast.unparse(target), _written_out(node))
         after = self.owned.adopt(after)
         if isinstance(target, ast.Name):
             self.bind(target.id, after, env)
@@ -92,7 +94,7 @@ class Statements(Interpreter):
     def update_array(self, node: ast.AugAssign, before: Any, after: Any) -> Any:
         """`x += ...` of an array: all names of the array, and its views, see the change."""
         called = ast.unparse(node.target)
-        written = ast.unparse(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value), lineno=1))
+        written = _written_out(node)
         after = fit_in_place(before, after, called, written)
         if isinstance(before, Traced):
             if not isinstance(after, Traced):
@@ -210,6 +212,11 @@ class Statements(Interpreter):
                 source = importlib.import_module("." * node.level + (node.module or ""), package)
                 value = getattr(source, alias.name)
             env.vars[(alias.asname or alias.name).split(".")[0]] = value
+
+
+def _written_out(node: ast.AugAssign) -> str:
+    """`x += y` as `x = x + y`."""
+    return ast.unparse(ast.Assign([node.target], ast.BinOp(node.target, node.op, node.value), lineno=1))
 
 
 HANDLERS.update({

@@ -12,15 +12,21 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.array import bounds_between, check_static_indices, expand_dims
 from undertow.frontend.functions.selecting import agree, joined
 from undertow.frontend.functions.selecting import places as places_in
+from undertow.frontend.values import gathering
 from undertow.frontend.values.indexing import (
     Item,
     bounds_of,
     cut_static,
+    gather_of,
     getitem,
+    is_gathered,
     is_mask,
     is_static_slice,
     items_of,
+    new_axes_of,
     read_elements,
+    sliced,
+    without_masks,
 )
 from undertow.frontend.values.operands import as_operand, dims, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, Traced, emit, is_basic, roots_of
@@ -39,17 +45,36 @@ def replaced(x: Any, key: Any, value: Any) -> Any:
     if type_of(fresh).dtype != type_of(array).dtype:
         fresh = functions.astype(fresh, type_of(array).dtype)
     masks = [part for part in (key if isinstance(key, tuple) else (key,)) if is_mask(part)]
-    if masks:
-        if key is not masks[0]:
-            raise TypeMismatch(
-                "a mask must be the whole key of an assignment", hint="index first, then assign: y[mask]"
-            )
-        return _masked(array, masks[0], fresh)
-    items = items_of(key, type_of(array).rank, str(type_of(array)))
+    if masks and key is masks[0]:
+        return _masked(array, key, fresh)
+    return _changed(array, key, fresh, gathering.written)
+
+
+def summed(x: Any, key: Any, value: Any) -> Any:
+    """A copy of x with a value added at a key: unlike after `x[key] += v`, an element that is named twice gets both."""
+    array = as_operand(x)
+    if is_basic(key):
+        return replaced(array, key, functions.add(getitem(array, key), value))
+    fresh = as_operand(value)
+    if not np.can_cast(type_of(fresh).dtype.numpy, type_of(array).dtype.numpy, "same_kind"):
+        raise TypeMismatch(
+            f"{said(type_of(fresh))} cannot be added to elements of {said(type_of(array))}",
+            hint="convert the array first: x.astype(np.float64)",
+        )
+    fresh = functions.astype(fresh, type_of(array).dtype)
+    return _changed(array, key, fresh, gathering.added)
+
+
+def _changed(array: Any, key: Any, fresh: Any, change: Callable[[Any, gathering.Gather, Any], Any]) -> Any:
+    """A copy of an array after a change at a key that is more than a mask."""
+    items = items_of(without_masks(array, key, are_joined=False)[1], type_of(array).rank, str(type_of(array)))
+    takes = [item for item in items if item.kind == "take"]
+    if is_gathered(items) or (takes and (change is gathering.added or type_of(takes[0].value).rank > 1)):
+        return _write_back(array, sliced(items), fresh, (items, change))
     return _write_back(array, items, fresh)
 
 
-def _write_back(array: Any, items: list[Item], fresh: Any) -> Any:
+def _write_back(array: Any, items: list[Item], fresh: Any, last: tuple[list[Item], Any] | None = None) -> Any:
     """Read what the key names, part by part, and write the new value back in the opposite order."""
     parts = [array]  # what is read, one after the other
     writes: list[tuple[str, list[Any], dict[str, Any]]] = []  # and the operator that writes each back
@@ -68,8 +93,6 @@ def _write_back(array: Any, items: list[Item], fresh: Any) -> Any:
     axis = 0
     for item in rest:
         if item.kind == "take":
-            if type_of(item.value).rank > 1:
-                raise TypeMismatch("an assignment to rows takes a list of indices", hint="flatten the indices and rows")
             check_static_indices(item.value, type_of(parts[-1]).shape[axis], axis)
             read(emit("take", [parts[-1], item.value], axis=axis)[0], "put_rows", [item.value], axis=axis)
         elif item.kind == "slice" and not is_static_slice(item.value):
@@ -79,7 +102,13 @@ def _write_back(array: Any, items: list[Item], fresh: Any) -> Any:
             read(part, "put_between", bounds, axis=axis, step=step)
         axis += item.kind != "new"
     new_axes = [number for number, item in enumerate(rest) if item.kind == "new"]
-    value = _fitted(fresh, parts.pop(), array, new_axes)
+    part = parts.pop()
+    if last is not None:
+        named, change = last
+        at = gather_of(part, named)
+        value = change(part, at, _fitted(fresh, gathering.read(part, at), array, list(new_axes_of(named, at))))
+    else:
+        value = _fitted(fresh, part, array, new_axes)
     for op, places, attrs in reversed(writes):
         (value,) = emit(op, [parts.pop(), value, *places], **attrs)
     return value
@@ -186,10 +215,7 @@ class Place:
 
     def add(self, value: Any) -> Any:
         """Unlike `x[i] += v`, an index that occurs twice counts twice."""
-        rows = items_of(self._key, type_of(self._array).rank, str(type_of(self._array)))
-        if len(rows) and rows[0].kind == "take" and all(i.kind == "slice" and i.value == slice(None) for i in rows[1:]):
-            return functions.scatter_add(self._array, rows[0].value, value)
-        return self.set(functions.add(self.get(), value))
+        return summed(self._array, self._key, value)
 
     def multiply(self, value: Any) -> Any:
         return self.set(functions.multiply(self.get(), value))

@@ -1,11 +1,12 @@
 """`x[key]` as in NumPy, where the key may hold traced values.
 
-Integers and bounds of slices may be static or traced; there may be one array of integers (which takes rows) or mask,
-None (a new axis) and an Ellipsis. Single indices are applied before slices, and new axes are added last.
+Integers and bounds of slices may be static or traced; there may be masks, None (a new axis), an Ellipsis, and arrays
+of integers: one takes rows, several are a `gathering`. Single indices come before slices, and new axes are added last.
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,8 @@ import numpy as np
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, expand_dims, slice_between
 from undertow.frontend.functions.creation import arange
-from undertow.frontend.functions.selecting import joined, picked
+from undertow.frontend.functions.selecting import agree, joined, nonzero, picked
+from undertow.frontend.values.gathering import Gather, gather, read
 from undertow.frontend.values.operands import as_operand, dims, is_static_int, static_int, type_of
 from undertow.frontend.values.traced import FUNCTIONS, Traced, emit
 from undertow.types import bool_
@@ -35,8 +37,10 @@ def getitem(x: Any, key: Any) -> Any:
     >>> getitem(np.arange(12).reshape(3, 4), (1, slice(None, None, 2)))
     array([4, 6])
     """
-    value, flat = without_wide_masks(as_operand(x), key)
+    value, flat = without_masks(as_operand(x), key)
     items = items_of(flat, type_of(value).rank, str(type_of(value)))
+    if is_gathered(items):
+        return _gathered(value, items)
     value, rest = read_elements(value, items)
     value = cut_static(value, rest)
     axis = 0
@@ -78,19 +82,7 @@ def items_of(key: Any, rank: int, shown: str) -> list[Item]:
         )
     at = dots[0] if dots else len(parts)
     parts[at : at + 1] = [slice(None)] * (rank - used)
-    items = [_item(part) for part in parts]
-    takes = [k for k, item in enumerate(items) if item.kind in ("take", "mask")]
-    if len(takes) > 1:
-        raise TypeMismatch(
-            "an index cannot contain more than one array of integers or mask",
-            hint="index one axis at a time: x[rows][:, columns], or use ut.take_along_axis",
-        )
-    if takes and not _together([item.kind in ("take", "mask", "index") for item in items]):
-        raise TypeMismatch(
-            "an index cannot combine an array and a number with a slice between them",
-            hint="index twice: first with the number, then with the array",
-        )
-    return items
+    return [_item(part) for part in parts]
 
 
 def is_mask(part: Any) -> bool:
@@ -100,23 +92,80 @@ def is_mask(part: Any) -> bool:
     return isinstance(part, (Traced, np.ndarray)) and type_of(part).dtype == bool_ and type_of(part).rank > 0
 
 
-def without_wide_masks(value: Any, key: Any) -> tuple[Any, Any]:
-    """The same with masks of one axis: the axes that a mask of several covers are joined."""
+def without_masks(value: Any, key: Any, are_joined: bool = True) -> tuple[Any, Any]:
+    """The same with masks of one axis: the axes that a mask of several covers are joined.
+
+    Beside an array of integers, or another mask, a mask is the indices of what it chooses; where axes must stay, too.
+    """
     parts = list(key) if isinstance(key, tuple) else [key]
-    wide = [k for k, part in enumerate(parts) if is_mask(part) and type_of(as_operand(part)).rank > 1]
-    if len(wide) != 1:
-        return value, key
-    (at,) = wide
-    mask = as_operand(parts[at])
+    masks = [k for k, part in enumerate(parts) if is_mask(part)]
     used = [type_of(as_operand(p)).rank if is_mask(p) else int(p is not None and p is not Ellipsis) for p in parts]
-    before = sum(used[:at]) + (type_of(value).rank - sum(used) if any(p is Ellipsis for p in parts[:at]) else 0)
-    value, parts[at] = joined(value, mask, before)
+    others = [p for p in parts if is_mask(p) or isinstance(p, (list, np.ndarray, np.generic, int, Traced))]
+    if masks and (len(others) > 1 or not are_joined):
+        for at in reversed(masks):
+            before = _before(value, parts, used, at)
+            agree(value, as_operand(parts[at]), before)
+            parts[at : at + 1] = nonzero(parts[at])
+        return value, tuple(parts)
+    if not masks or used[masks[0]] == 1:
+        return value, key
+    (at,) = masks
+    value, parts[at] = joined(value, as_operand(parts[at]), _before(value, parts, used, at))
     return value, tuple(parts)
 
 
-def _together(marked: list[bool]) -> bool:
-    places = [k for k, mark in enumerate(marked) if mark]
-    return not places or places[-1] - places[0] == len(places) - 1
+def _before(value: Any, parts: list[Any], used: list[int], at: int) -> int:
+    """How many axes of the array stand before a part of its key."""
+    return sum(used[:at]) + (type_of(value).rank - sum(used) if any(p is Ellipsis for p in parts[:at]) else 0)
+
+
+def is_gathered(items: list[Item]) -> bool:
+    """Do arrays of integers name elements together? A single one, or one beside a single index, takes rows."""
+    marks = [item.kind in ("take", "mask", "index") for item in items]
+    takes = [item for item in items if item.kind in ("take", "mask")]
+    places = [k for k, mark in enumerate(marks) if mark]
+    return len(takes) > 1 or (bool(takes) and places[-1] - places[0] != len(places) - 1)
+
+
+def gather_of(value: Any, items: list[Item]) -> Gather:
+    """The elements that the arrays and single indices of a key name, of an array that is cut already."""
+    kinds = [item.kind for item in items]
+    marks = [k for k, kind in enumerate(kinds) if kind in ("take", "index")]
+    together = marks[-1] - marks[0] == len(marks) - 1
+    axes = list(itertools.accumulate((kind != "new" for kind in kinds), initial=0))
+    indices = [
+        (axes[k], np.int64(items[k].value) if isinstance(items[k].value, int) else items[k].value) for k in marks
+    ]
+    return gather(value, indices, kinds[: marks[0]].count("slice") if together else 0)
+
+
+def new_axes_of(items: list[Item], at: Gather) -> tuple[int, ...]:
+    """Where new axes stand, in the result of a key that gathers."""
+    block, result = type_of(at.numbers).rank, 0
+    kinds = [item.kind for item in items]
+    marks = [k for k, kind in enumerate(kinds) if kind in ("take", "index")]
+    together = marks[-1] - marks[0] == len(marks) - 1
+    found: list[int] = []
+    result = 0 if together else block
+    for k, kind in enumerate(kinds):
+        if kind == "new":
+            found.append(result)
+        result += block * (together and k == marks[0]) if k in marks else 1
+    return tuple(found)
+
+
+def sliced(items: list[Item]) -> list[Item]:
+    """A key with whole slices in place of its arrays and single indices, and without new axes."""
+    parts = [item for item in items if item.kind != "new"]
+    return [item if item.kind == "slice" else Item("slice", slice(None)) for item in parts]
+
+
+def _gathered(value: Any, items: list[Item]) -> Any:
+    value = getitem(value, tuple(item.value for item in sliced(items)))
+    at = gather_of(value, items)
+    new_axes = new_axes_of(items, at)
+    result = read(value, at)
+    return expand_dims(result, new_axes) if new_axes else result
 
 
 def _item(part: Any) -> Item:
