@@ -44,12 +44,14 @@ def __getattr__(name: str) -> _Any:
     if name in globals():
         return globals()[name]
     from undertow.elsewhere import FRAMEWORKS, unknown_name
-    from undertow.tracebacks import shorten
+    from undertow.tracebacks import ANEW, shorten
 
     try:
         raise unknown_name("ut", name, known, FRAMEWORKS)
     except AttributeError as fault:
         shorten(fault)
+        if ANEW:
+            raise fault
         raise
 
 

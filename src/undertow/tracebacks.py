@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType, TracebackType
@@ -21,6 +22,7 @@ _R = TypeVar("_R")
 _OURS, _LIBRARY, _USER = range(3)
 _CALLERS = "__undertow_callers__"
 _INSIDE = "__undertow_inside__"
+ANEW = sys.version_info < (3, 11)
 _SPECIAL = frozenset(("__init__", "__call__", "__enter__", "__exit__", "__getitem__", "__post_init__"))
 
 
@@ -39,13 +41,15 @@ def is_library_file(filename: str) -> bool:
 
 def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorates a public function: errors leave it with the user's frames alone."""
-    clean = shorten
+    clean, anew = shorten, ANEW  # the function has the globals of another module
 
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return function(*args, **kwargs)
         except BaseException as fault:
             clean(fault)
+            if anew:
+                raise fault
             raise
 
     # With the globals of the function, it belongs to the same module: doctest asks for that.
@@ -81,7 +85,8 @@ def guarded(kind: type[_R]) -> type[_R]:
 def shorten(fault: BaseException) -> None:
     """Take our frames out of a traceback, and what we caught ourselves out of its chain of exceptions.
 
-    To be followed by a bare `raise`: from Python 3.11 on that takes the traceback as it is now, and adds no frame.
+    To be followed by a bare `raise`: from Python 3.11 on that takes the traceback as it is now, and adds no frame. In
+    3.10 it would bring back the old one: there, `raise fault` adds one frame of ours (`ANEW`).
     """
     if os.environ.get("UNDERTOW_TRACEBACK") == "full":
         return

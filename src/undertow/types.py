@@ -10,8 +10,9 @@ f32
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,21 @@ Dim = int | str | None
 Shape = tuple[Dim, ...]
 
 
+class _Annotation:
+    """What stands in annotations. `typing` of Python 3.10 takes there only what can be called."""
+
+    __slots__ = ()
+
+    if sys.version_info < (3, 11):
+
+        def __call__(self, *_: object) -> NoReturn:
+            raise TypeMismatch(
+                f"`{self}` is a type, and no function", hint="write ut.astype(x, ut.f32), or np.float32(x)"
+            )
+
+
 @dataclass(frozen=True, slots=True)
-class DType:
+class DType(_Annotation):
     """An element type. Indexing makes a type: `f32[3, None]`, `f32["n"]`; alone it means a scalar."""
 
     name: str
@@ -104,7 +118,7 @@ _FROM_NUMPY: dict[np.dtype[np.generic], DType] = {d.numpy: d for d in _DATA}
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class Type(_Annotation):
     """A dtype and a shape. A dimension is a number, or None: known only at run time.
 
     In annotations a dimension may also be a name; graphs hold `erased()` types.
@@ -153,7 +167,7 @@ class Type:
 
 
 @dataclass(frozen=True, slots=True)
-class OrNone:
+class OrNone(_Annotation):
     """The annotation `ut.i64 | None`: a value of a type, or None."""
 
     type: DType | Type

@@ -42,7 +42,7 @@ from undertow.frontend.values.leaves import leaf_type
 from undertow.frontend.values.operands import is_number
 from undertow.frontend.values.traced import Traced, capturing, constant, context, used_too_late
 from undertow.ir.graph import Library
-from undertow.tracebacks import boundary, shorten
+from undertow.tracebacks import ANEW, boundary, shorten
 from undertow.types import Type
 
 
@@ -136,6 +136,8 @@ class Function:
             return apart(self._execute, args, kwargs, settings())[0]
         except BaseException as fault:  # here, not by @boundary: a call may be short
             shorten(fault)
+            if ANEW:
+                raise fault
             raise
 
     @boundary

@@ -481,6 +481,7 @@ _TRACED: dict[Any, Callable[..., Any]] = {
         getattr(math, name): _of_one(f"math.{name}", _in_floats(getattr(functions, row.public)), f"ut.{row.public}")
         for row in CATALOGUE.values()
         for name in row.names("math.")
+        if hasattr(math, name)  # cbrt is new in Python 3.11
     },
     math.fabs: _of_one("math.fabs", _in_floats(lambda x: functions.abs(*floats(x))), "ut.abs"),
     **{

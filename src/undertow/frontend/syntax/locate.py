@@ -141,7 +141,7 @@ def _not_located(function: FunctionType) -> CaptureError:
     """Why there is no definition of this code, and what to do."""
     code = function.__code__
     file, name = code.co_filename, f"`{function.__name__}`"
-    if linecache.getlines(file, function.__globals__):
+    if file != "<string>" and linecache.getlines(file, function.__globals__):  # Python 3.13 keeps that of `-c` there
         return CaptureError(
             f"the source of {name} is not what Python runs: it was edited after its import, or its code is rewritten",
             Span(file, code.co_firstlineno),
