@@ -15,16 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.blocks import blocks_of, source_of
-
-ROOT = Path(__file__).parent.parent.parent
-
-
-def tour() -> tuple[str, str]:
-    """The first program of the README, and what it prints."""
-    blocks = list(blocks_of((ROOT / "README.md").read_text(encoding="utf-8")))
-    at = next(n for n, block in enumerate(blocks) if block.is_run)
-    return source_of(blocks[at : at + 1]), "\n".join(blocks[at + 1].lines) + "\n"
+from tests.support.blocks import tour
 
 
 def fits(file: Path, version: tuple[int, int]) -> bool:

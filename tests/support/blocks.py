@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 OUTPUT = "<!-- output -->"
 
@@ -50,3 +51,10 @@ def source_of(blocks: Iterable[Block]) -> str:
             lines += [""] * (block.first - len(lines))
             lines += block.lines
     return "\n".join(lines) + "\n"
+
+
+def tour() -> tuple[str, str]:
+    """The first program of the README, and what it prints."""
+    blocks = list(blocks_of((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")))
+    at = next(n for n, block in enumerate(blocks) if block.is_run)
+    return source_of(blocks[at : at + 1]), "\n".join(blocks[at + 1].lines) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.install.__main__ import tour
+from tests.support.blocks import tour
 from tests.support.scripts import run_python
 
 import undertow as ut
