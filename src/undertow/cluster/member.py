@@ -247,8 +247,8 @@ class Member:
     def count(self, activations: int, waves: int) -> None:
         """Say what a run has done, for the statistics of this worker."""
         with self._station.lock:
-            self._machine.counters.activations += activations
-            self._machine.counters.waves += waves
+            self._machine.count(activations, waves)
+            self._station.wake()
 
     def link(self, key: bytes, plan: bytes) -> MemberLink | None:
         """A way to other workers for a task that runs here."""

@@ -159,6 +159,12 @@ class Worker:
         self._channel.note = self.waiting
         self._beat()
 
+    def count(self, activations: int, waves: int) -> None:
+        """What a service has run: the driver knows when it has the result."""
+        self.counters.activations += activations
+        self.counters.waves += waves
+        self._beat()
+
     @property
     def idle(self) -> int:
         """How many tasks could begin elsewhere, as far as is known here."""
@@ -329,7 +335,6 @@ class Worker:
     def answer(self, call: int, parts: tuple[Buffer, ...]) -> None:
         """What a service has given."""
         self.counters.calls += 1
-        self._beat()  # so that statistics are up to date when the driver has the result
         self._tell(Message(Kind.RESULT, (call,), parts))
 
     def excuse(self, call: int, error: tuple[bytes, bytes, bytes]) -> None:

@@ -135,9 +135,9 @@ class Training:
             args = unpack(shard["args"], [next(parts) for _ in range(shard["parts"])])
             params, seed = job.replica.params, shard["seed"]
             found = gradient(job.function, job.has_aux, job.structure, params, args, seed, job.options)
-            self._member.count(found.activations, found.waves)
             rows.append(found)
             leaves.append(weighted(found.leaves, shard["weight"], header["is_alone"]))
+        self._member.count(sum(row.activations for row in rows), sum(row.waves for row in rows))
         return rows, leaves
 
     def _check(self, number: int) -> None:
