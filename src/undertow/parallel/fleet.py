@@ -1,10 +1,10 @@
 """The driver's end of data-parallel training: steps on workers, or in this process, and the committed replica.
 
 A step: each worker is sent its shards, computes their gradients, and takes part in a ring (`ring.py`); all make the
-same update and report. The last of the ring reports the sum, too. When all have reported, the driver makes the update
-on its own replica: that is the commit. If a worker is lost before, the step is abandoned everywhere, and begun again
-with the workers that are there, which get the committed state where they are ahead of it. Which worker has which
-shards makes no difference to the bits, so the step gives what it would have given.
+same update and report: their own sparse rows, and the last of the ring the sum of all that is dense. When all have
+reported, the driver makes the update on its own replica: that is the commit. If a worker is lost before, the step is
+abandoned everywhere, and begun again with the workers that are there, which get the committed state where they are
+ahead of it. Which worker has which shards makes no difference to the bits, so the step gives what it would have given.
 """
 
 from __future__ import annotations
@@ -185,12 +185,12 @@ class Fleet:
         except BaseException:
             self._steps.update(dict.fromkeys(ring))  # some may have made the update
             raise
-        headers = [read(reply) for reply in replies.values()]
         found: Found = []
-        for header, parts in headers:
+        reports = []
+        for header, parts in map(read, replies.values()):
             found += [(loss, aux) for loss, aux in unpack(header["value"], parts[: header["held"]])]
-        last, parts = headers[-1]
-        total = unpack_gradient(last["total"], parts[last["held"] :])
+            reports.append((header["total"], parts[header["held"] :]))
+        total = unpack_gradient(reports)
         with uninterrupted():
             self._steps.update(dict.fromkeys(ring))
             self.replica.update(self._rule, total, *rates)  # the commit

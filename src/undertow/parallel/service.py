@@ -21,7 +21,7 @@ from undertow.parallel.packing import array_of, message, pack, read, unpack
 from undertow.parallel.program import gradient, loaded
 from undertow.parallel.replica import Replica, Rule
 from undertow.parallel.ring import all_reduce
-from undertow.parallel.sums import weighted
+from undertow.parallel.sums import one_after_the_other, weighted
 
 Json = Any
 
@@ -122,11 +122,8 @@ class Training:
         job.replica.update(job.rule, total, *unpack(header["rates"], []))
         job.is_whole = True
         report, held = pack([[row.loss, row.aux] for row in rows])
-        counts = {"value": report, "held": len(held)}
-        if not header["reports"]:
-            return message(counts, held)
-        kinds, arrays = pack_gradient(total)
-        return message({**counts, "total": kinds}, [*held, *arrays])
+        kinds, arrays = pack_gradient(total, own_rows(leaves), header["reports"])
+        return message({"value": report, "held": len(held), "total": kinds}, [*held, *arrays])
 
     def _gradients(self, job: Job, header: dict[str, Json], parts: Any, number: int) -> tuple[list[Any], list[Any]]:
         rows, leaves = [], []
@@ -145,34 +142,48 @@ class Training:
             raise WorkerLost(f"step with stream {number} was abandoned")
 
 
-def pack_gradient(leaves: Sequence[Any]) -> tuple[Json, list[Buffer]]:
-    """The sum of all gradients as JSON and parts."""
-    rows: list[Json] = []
+def own_rows(shards: Sequence[list[Any]]) -> list[Any]:
+    """The sparse rows of the shards of one worker, and None for all that is not sparse."""
+    return [
+        one_after_the_other(leaves) if isinstance(leaves[0], IndexedRows) else None
+        for leaves in zip(*shards, strict=True)
+    ]
+
+
+def pack_gradient(total: Sequence[Any], rows: Sequence[Any], has_dense: bool) -> tuple[Json, list[Buffer]]:
+    """What a worker reports of the sum of all gradients: its own sparse rows, and all that is dense if it is to."""
+    kinds: list[Json] = []
     parts: list[Buffer] = []
-    for leaf in leaves:
-        if isinstance(leaf, IndexedRows):
-            value, held = pack([leaf.indices, leaf.rows])
-            rows.append({"rows": value, "shape": list(leaf.shape)})
-        elif leaf is None:
-            rows.append(None)
+    for leaf, own in zip(total, rows, strict=True):
+        if own is not None:
+            value, held = pack([own.indices, own.rows])
+            kinds.append({"rows": value, "shape": list(own.shape)})
+        elif leaf is None or not has_dense:
+            kinds.append(None)
             continue
         else:
             value, held = pack(leaf)
-            rows.append(value)
+            kinds.append(value)
         parts += held
-    return rows, parts
+    return kinds, parts
 
 
-def unpack_gradient(rows: Json, parts: Sequence[Buffer]) -> list[Any]:
-    """What `pack_gradient` packed."""
-    rest = iter(parts)
-    leaves: list[Any] = []
-    for row in rows:
-        if row is None:
-            leaves.append(None)
-        elif "rows" in row:
-            indices, values = unpack(row["rows"], rest)
-            leaves.append(IndexedRows(indices, values, shape=tuple(row["shape"])))
-        else:
-            leaves.append(unpack(row, rest))
-    return leaves
+def unpack_gradient(reports: Sequence[tuple[Json, Sequence[Buffer]]]) -> list[Any]:
+    """The sum of all gradients, of what all workers have reported, in their order."""
+    of_workers = []
+    for kinds, parts in reports:
+        rest = iter(parts)
+        leaves: list[Any] = []
+        for kind in kinds:
+            if kind is None:
+                leaves.append(None)
+            elif "rows" in kind:
+                indices, values = unpack(kind["rows"], rest)
+                leaves.append(IndexedRows(indices, values, shape=tuple(kind["shape"])))
+            else:
+                leaves.append(unpack(kind, rest))
+        of_workers.append(leaves)
+    return [
+        one_after_the_other(leaves) if isinstance(leaves[0], IndexedRows) else leaves[-1]
+        for leaves in zip(*of_workers, strict=True)
+    ]

@@ -52,7 +52,9 @@ def _coalesced(gradient: IndexedRows, weight: float) -> IndexedRows:
         first = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
         indices = ordered[first]
         rows = rows[order] if first.size == order.size else np.add.reduceat(rows[order], first, axis=0)
-    return IndexedRows(indices, rows * rows.dtype.type(weight), shape=gradient.shape)
+    if weight != 1:
+        rows = rows * rows.dtype.type(weight)
+    return IndexedRows(indices, rows, shape=gradient.shape)
 
 
 def add_up(shards: Sequence[list[Any]]) -> list[Any]:
