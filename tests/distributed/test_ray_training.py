@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.support import learners
+from tests.support.blocks import blocks_of
 from typer.testing import CliRunner
 
 import undertow as ut
@@ -39,6 +41,18 @@ def test_workers_are_lost() -> None:
         trainer.step(batch)
     with pytest.raises(ut.UndertowError, match="no cluster to train on"):
         ut.ray.DataParallel(learners.loss, learners.params(), learners.OPTIMIZER)
+
+
+def test_the_program_of_the_guide(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "several_machines.md"
+    (program,) = (
+        block for block in blocks_of(guide.read_text(encoding="utf-8")) if "DataParallel(" in str(block.lines)
+    )
+    path = tmp_path / "program.py"
+    path.write_text("\n".join(program.lines), encoding="utf-8")
+    runpy.run_path(str(path), run_name="__main__")
+    losses = [float(loss) for loss in re.findall(r"epoch \d: (.*)", capsys.readouterr().out)]
+    assert losses[0] > losses[1] > losses[2] > 0
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
