@@ -8,6 +8,7 @@ from random import Random
 from tests.fuzz.agreement import gradient_run, python_run, vectors_run, ways_run
 from tests.fuzz.case import Case
 from tests.fuzz.files import spoiled_file
+from tests.fuzz.frames import spoiled_conversation
 from tests.fuzz.graphs import false_graph
 from tests.fuzz.interrupts import interrupted_runs
 from tests.fuzz.plans import spoiled_plan, spoiled_templates
@@ -26,6 +27,7 @@ KINDS: dict[str, Callable[[Random], Case]] = {
     "vectors": vectors_run,
     "gradients": gradient_run,
     "interrupts": interrupted_runs,
+    "frames": spoiled_conversation,
 }
 
 

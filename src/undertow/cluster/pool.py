@@ -139,6 +139,7 @@ class Pool:
     def close(self) -> None:
         """End all workers, and wait until they are no more."""
         if not self._is_open:
+            self._station.close()  # it has been bound, if nothing else
             return
         self._is_open = False
         with self._station.lock:

@@ -16,6 +16,7 @@ import re
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -54,6 +55,8 @@ FAILED_HANDSHAKES = {
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "it was broken off",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "it was not ours",
 }
+OTHER_ENDS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH  # the gate has told of these
+DECIDED = 4.0  # seconds after which it is known what became of a handshake
 
 
 class SocketNetwork:
@@ -94,6 +97,7 @@ class SocketStation:
     """What the stations of a driver and of a worker have in common."""
 
     def __init__(self, machine: Machine, keys: Keys, listen: str, kind: int, hold: float, name: str) -> None:
+        check_listen(listen)
         self.lock = threading.Lock()
         self._machine = machine
         self._keys = keys
@@ -101,7 +105,9 @@ class SocketStation:
         self._context: zmq.Context[Socket] = zmq.Context()
         self._gate = Gate(self._context, lambda why: machine.refuse(STRANGER, why), hold)  # before anybody can connect
         self._door = self._open(kind, listen)
-        self._watch = self._door.get_monitor_socket(sum(FAILED_HANDSHAKES))
+        self._watch = self._door.get_monitor_socket(sum(FAILED_HANDSHAKES) | OTHER_ENDS | zmq.EVENT_ACCEPTED)
+        self._accepted: deque[float] = deque()  # when others have connected, until it is known what became of that
+        self._silent = 0  # connections that have come to nothing, and nothing was said of that
         self._sources = [self._door]  # that may receive
         self._waiters: list[_Waiter] = []
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)  # wakes the thread
@@ -123,7 +129,6 @@ class SocketStation:
         socket = self._socket(kind)
         socket.curve_server = True
         socket.zap_domain = DOMAIN
-        check_listen(listen)
         socket.ipv6 = "[" in listen
         try:
             socket.bind(listen)
@@ -244,14 +249,30 @@ class SocketStation:
 
     def _receive(self, now: float) -> None:
         self._gate.answer(now)
-        with suppress(zmq.Again):
-            for _ in range(BATCH):
-                event = parse_monitor_message(self._watch.recv_multipart(zmq.DONTWAIT))["event"]
-                self._machine.refuse(STRANGER, f"a handshake that failed, {FAILED_HANDSHAKES[zmq.Event(event)]}")
+        self._observe(now)
         for socket in self._sources:
             with suppress(zmq.Again):
                 for _ in range(BATCH):
                     self._take(socket, socket.recv_multipart(zmq.DONTWAIT, copy=False), now)
+
+    def _observe(self, now: float) -> None:
+        """What ZeroMQ says of connections: of one that speaks another protocol, nothing but that it was there."""
+        with suppress(zmq.Again):
+            for _ in range(BATCH):
+                event = parse_monitor_message(self._watch.recv_multipart(zmq.DONTWAIT))["event"]
+                if event == zmq.EVENT_ACCEPTED:
+                    self._accepted.append(now)
+                else:
+                    self._silent -= 1
+                    if event in FAILED_HANDSHAKES:
+                        why = FAILED_HANDSHAKES[zmq.Event(event)]
+                        self._machine.refuse(STRANGER, f"a handshake that failed, {why}")
+        while self._accepted and now - self._accepted[0] > DECIDED:
+            self._accepted.popleft()
+            self._silent += 1
+        while self._silent > 0:
+            self._silent -= 1
+            self._machine.refuse(STRANGER, "a connection that spoke another protocol, or not at all")
 
     def _take(self, socket: Socket, frames: list[zmq.Frame], now: float) -> None:
         raise NotImplementedError
@@ -398,7 +419,7 @@ _LISTEN = re.compile(r"tcp://(\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):(\*|\d{1,5})")
 def check_listen(listen: str) -> None:
     """Refuse addresses that are none, and those that stand for all that this machine has."""
     match = _LISTEN.fullmatch(listen)
-    if match is None:
+    if match is None or (match[2] != "*" and int(match[2]) > 65535):
         raise UndertowError(f"cannot listen at {listen}: that is no address", hint=LISTEN_HINT)
     if match[1] in ("0.0.0.0", "[::]"):
         raise UndertowError(f"cannot listen at {listen}: that is every address of this machine", hint=LISTEN_HINT)
