@@ -19,6 +19,7 @@ from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions import numpy_numbers as rarer
 from undertow.frontend.functions import numpy_ordering as ordering
+from undertow.frontend.functions import numpy_reductions as reductions
 from undertow.frontend.functions import numpy_series as series
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.numpy_fft import FOURIER
@@ -27,21 +28,26 @@ from undertow.frontend.functions.numpy_ufuncs import COMPOSED, apply
 from undertow.frontend.values.operands import as_operand, as_weak
 from undertow.frontend.values.traced import FUNCTIONS, NUMPY, Traced, numpy_names
 
-_REDUCED = "a axis=None !out keepdims=False !initial !where"
+_REDUCED = "a axis=None !out keepdims=False initial=None where=True"
+_SUMMED = "a axis=None dtype=None !out keepdims=False initial=None where=True"
+_MAX = (_REDUCED, reductions.extreme(plain.max, plain.maximum, "max"))
+_MIN = (_REDUCED, reductions.extreme(plain.min, plain.minimum, "min"))
+_NAN_REDUCED = "a axis=None !out keepdims=False !initial !where"
 _QUANTILE = "axis=None !out !overwrite_input method='linear' keepdims=False !weights"
 _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
-    "sum": ("a axis=None dtype=None !out keepdims=False !initial !where", along.sum),
-    "prod": ("a axis=None dtype=None !out keepdims=False !initial !where", along.prod),
-    "mean": ("a axis=None dtype=None !out keepdims=False !where", meanings.mean),
+    "sum": (_SUMMED, reductions.summing(along.sum, plain.add, 0)),
+    "prod": (_SUMMED, reductions.summing(along.prod, plain.multiply, 1)),
+    "mean": ("a axis=None dtype=None !out keepdims=False where=True", reductions.mean),
     "average": ("a axis=None weights=None !returned keepdims=False", meanings.average),
-    "std": ("a axis=None !dtype !out ddof=0 keepdims=False !where !mean correction=None", meanings.spread(along.std)),
-    "var": ("a axis=None !dtype !out ddof=0 keepdims=False !where !mean correction=None", meanings.spread(along.var)),
-    "max": (_REDUCED, meanings.reduced(plain.max, plain.any)),
-    "min": (_REDUCED, meanings.reduced(plain.min, plain.all)),
-    "ptp": ("a axis=None !out keepdims=False", lambda a, axis, keepdims: plain.subtract(
-        plain.max(a, axis=axis, keepdims=keepdims), plain.min(a, axis=axis, keepdims=keepdims))),
-    "all": ("a axis=None !out keepdims=False !where", meanings.reduced(plain.all)),
-    "any": ("a axis=None !out keepdims=False !where", meanings.reduced(plain.any)),
+    "std": ("a axis=None dtype=None !out ddof=0 keepdims=False !where !mean correction=None", reductions.spread(
+        along.std)),
+    "var": ("a axis=None dtype=None !out ddof=0 keepdims=False !where !mean correction=None", reductions.spread(
+        along.var)),
+    "max": _MAX, "min": _MIN, "amax": _MAX, "amin": _MIN,
+    "ptp": ("a axis=None !out keepdims=False", meanings.no_booleans("np.ptp", lambda a, axis, keepdims: plain.subtract(
+        plain.max(a, axis=axis, keepdims=keepdims), plain.min(a, axis=axis, keepdims=keepdims)))),
+    "all": ("a axis=None !out keepdims=False where=True", reductions.testing(plain.all, True)),
+    "any": ("a axis=None !out keepdims=False where=True", reductions.testing(plain.any, False)),
     "argmax": ("a axis=None !out keepdims=False", meanings.reduced(plain.argmax)),
     "argmin": ("a axis=None !out keepdims=False", meanings.reduced(plain.argmin)),
     "count_nonzero": ("a axis=None keepdims=False", meanings.reduced(along.count_nonzero)),
@@ -57,8 +63,8 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "round": ("a decimals=0 !out", meanings.rounded),
     "diff": ("a n=1 axis=-1 prepend=None append=None", lambda a, n, axis, prepend, append: standard.diff(
         a, axis=axis, n=n, prepend=prepend, append=append)),
-    "reshape": ("a shape !order !newshape !copy", arrays.reshape),
-    "ravel": ("a !order", arranging.flattened), "copy": ("a !order !subok", as_operand),
+    "reshape": ("a shape order='C' !newshape !copy", meanings.reshaped_in),
+    "ravel": ("a order='C'", meanings.flattened_in), "copy": ("a !order !subok", as_operand),
     "squeeze": ("a axis=None", arrays.squeeze), "expand_dims": ("a axis", arrays.expand_dims),
     "transpose": ("a axes=None", meanings.transposed), "matrix_transpose": ("x", arrays.matrix_transpose),
     "swapaxes": ("a axis1 axis2", meanings.swapped), "moveaxis": ("a source destination", meanings.moved),
@@ -68,15 +74,16 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "atleast_1d": ("*arys", meanings.each(lambda a: arranging.at_least(a, 1))),
     "atleast_2d": ("*arys", meanings.each(lambda a: arranging.at_least(a, 2))),
     "atleast_3d": ("*arys", meanings.each(arranging.deep)),
-    "concatenate": ("arrays axis=0 !out !dtype !casting", arrays.concat),
-    "stack": ("arrays axis=0 !out !dtype !casting", arrays.stack),
-    "hstack": ("tup !dtype !casting", meanings.beside),
-    "vstack": ("tup !dtype !casting", lambda tup: arrays.concat(meanings.in_rows(tup, 2), axis=0)),
+    "concatenate": ("arrays axis=0 !out dtype=None !casting", meanings.of_dtype(arrays.concat)),
+    "stack": ("arrays axis=0 !out dtype=None !casting", meanings.of_dtype(arrays.stack)),
+    "hstack": ("tup dtype=None !casting", meanings.of_dtype(meanings.beside)),
+    "vstack": ("tup dtype=None !casting", meanings.of_dtype(
+        lambda tup: arrays.concat(meanings.in_rows(tup, 2), axis=0))),
     "column_stack": ("tup", meanings.columns), "append": ("arr values axis=None", meanings.appended),
     "split": ("ary indices_or_sections axis=0", meanings.split_up),
     "unstack": ("x axis=0", arrays.unstack),
     "repeat": ("a repeats axis=None", selecting.repeated), "tile": ("A reps", arranging.tiled),
-    "take": ("a indices axis=None !out !mode", meanings.taken),
+    "take": ("a indices axis=None !out mode='raise'", meanings.taken),
     "take_along_axis": ("arr indices axis=-1", meanings.taken_along),
     "nonzero": ("a", selecting.nonzero), "flatnonzero": ("a", selecting.flat_nonzero),
     "argwhere": ("a", selecting.arg_where), "compress": ("condition a axis=None !out", selecting.compress),
@@ -94,9 +101,11 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "inner": ("a b", meanings.product("np.inner", meanings.inner)),
     "outer": ("a b !out", meanings.product("np.outer", linalg.outer)),
     "tensordot": ("a b axes=2", meanings.product("np.tensordot", linalg.tensordot)),
-    "einsum": ("subscripts *operands !out !optimize !dtype !order !casting", linalg.einsum),
+    "einsum": ("subscripts *operands !out !optimize !dtype !order !casting", meanings.no_booleans(
+        "np.einsum", linalg.einsum, 1)),
     "linalg.matrix_power": ("a n", matrices.matrix_power),
-    "linalg.multi_dot": ("arrays !out", lambda given: matrices.multi_dot(arranging.listed(given))),
+    "linalg.multi_dot": ("arrays !out", lambda given: matrices.multi_dot(
+        meanings.without_booleans("np.linalg.multi_dot", arranging.listed(given)))),
     "linalg.solve": ("a b", matrices.solve), "linalg.inv": ("a", matrices.inv),
     "linalg.pinv": ("a rcond=None !hermitian rtol=None", matrices.pinv),
     "linalg.lstsq": ("a b rcond=None", matrices.lstsq), "linalg.det": ("a", matrices.det),
@@ -124,10 +133,10 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "linalg.norm": ("x ord=None axis=None keepdims=False", matrices.norm),
     "zeros": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
     "ones": ("shape dtype=None !order !device !like", meanings.like(creation.ones)),
-    "full": ("shape fill_value dtype=None !order !device !like", creation.full),
-    "zeros_like": ("a dtype=None !order !subok !shape !device", meanings.like(creation.zeros_like)),
-    "ones_like": ("a dtype=None !order !subok !shape !device", meanings.like(creation.ones_like)),
-    "full_like": ("a fill_value dtype=None !order !subok !shape !device", creation.full_like),
+    "full": ("shape fill_value dtype=None !order !device !like", meanings.filled),
+    "zeros_like": ("a dtype=None !order !subok shape=None !device", meanings.shaped_like(creation.zeros)),
+    "ones_like": ("a dtype=None !order !subok shape=None !device", meanings.shaped_like(creation.ones)),
+    "full_like": ("a fill_value dtype=None !order !subok shape=None !device", meanings.filled_like),
     "eye": ("N M=None k=0 dtype=None !order !device !like", creation.eye),
     "identity": ("n dtype=None !like", lambda n, dtype: creation.eye(n, dtype=dtype)),
     "arange": ("start stop=None step=None dtype=None !device !like", meanings.counted),
@@ -139,8 +148,6 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "shape": ("a", arrays.shape), "size": ("a axis=None", meanings.size_of), "ndim": ("a", arranging.rank_of),
     "isclose": ("a b rtol=1e-05 atol=1e-08 equal_nan=False", meanings.is_close),
     "allclose": ("a b rtol=1e-05 atol=1e-08 equal_nan=False", lambda *given: plain.all(meanings.is_close(*given))),
-    "amax": (_REDUCED, meanings.reduced(plain.max, plain.any)),
-    "amin": (_REDUCED, meanings.reduced(plain.min, plain.all)),
     "around": ("a decimals=0 !out", meanings.rounded),
     "dstack": ("tup !dtype !casting", arranging.in_depth), "block": ("arrays", arranging.block),
     "array_split": ("ary indices_or_sections axis=0", arranging.array_split),
@@ -156,7 +163,8 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "tril_indices": ("n k=0 m=None", arranging.triangle_indices(False)),
     "triu_indices": ("n k=0 m=None", arranging.triangle_indices(True)),
     "diagflat": ("v k=0", lambda v, k: arranging.diag(arranging.flattened(v), k)),
-    "kron": ("a b", arranging.kron), "cross": ("a b axisa=-1 axisb=-1 axisc=-1 axis=None", arranging.cross),
+    "kron": ("a b", arranging.kron),
+    "cross": ("a b axisa=-1 axisb=-1 axisc=-1 axis=None", meanings.no_booleans("np.cross", arranging.cross)),
     "convolve": ("a v mode='full'", arranging.convolved),
     "searchsorted": ("a v side='left' sorter=None", ordering.search),
     "digitize": ("x bins right=False", ordering.digitized),
@@ -170,25 +178,26 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "union1d": ("ar1 ar2", ordering.union), "intersect1d": ("ar1 ar2 !assume_unique !return_indices", ordering.common),
     "setdiff1d": ("ar1 ar2 !assume_unique", ordering.difference),
     "unravel_index": ("indices shape !order", ordering.unravel),
-    "select": ("condlist choicelist default=0", ordering.select), "polyval": ("p x", ordering.polynomial),
-    "trapezoid": ("y x=None dx=1.0 axis=-1", ordering.area),
+    "select": ("condlist choicelist default=0", ordering.select),
+    "polyval": ("p x", meanings.no_booleans("np.polyval", ordering.polynomial, 1)),
+    "trapezoid": ("y x=None dx=1.0 axis=-1", meanings.no_booleans("np.trapezoid", ordering.area)),
     "nansum": ("a axis=None !dtype !out keepdims=False !initial !where", ordering.without_nan(along.sum, 0)),
     "nanprod": ("a axis=None !dtype !out keepdims=False !initial !where", ordering.without_nan(along.prod, 1)),
-    "nanmax": (_REDUCED, ordering.without_nan(plain.max, -np.inf)),
-    "nanmin": (_REDUCED, ordering.without_nan(plain.min, np.inf)),
+    "nanmax": (_NAN_REDUCED, ordering.without_nan(plain.max, -np.inf)),
+    "nanmin": (_NAN_REDUCED, ordering.without_nan(plain.min, np.inf)),
     "nanmean": ("a axis=None !dtype !out keepdims=False !where", ordering.nan_mean),
     "nan_to_num": ("x !copy nan=0.0 posinf=None neginf=None", ordering.nan_to_number),
     "logspace": ("start stop num=50 endpoint=True base=10.0 dtype=None !axis", meanings.spaced_by_powers),
     "ascontiguousarray": ("a dtype=None !like", lambda a, dtype: meanings.as_array(a, dtype, 1)),
     "empty": ("shape dtype=None !order !device !like", meanings.like(creation.zeros)),
-    "empty_like": ("prototype dtype=None !order !subok !shape !device", meanings.like(creation.zeros_like)),
+    "empty_like": ("prototype dtype=None !order !subok shape=None !device", meanings.shaped_like(creation.zeros)),
     "fix": ("x !out", rarer.fix), "sinc": ("x", rarer.sinc),
     "isposinf": ("x !out", rarer.is_infinite(1)), "isneginf": ("x !out", rarer.is_infinite(-1)),
     "choose": ("a choices !out mode='raise'", rarer.choose),
     "piecewise": ("x condlist funclist *args", rarer.piecewise),
-    "gradient": ("f *varargs axis=None edge_order=1", series.slopes),
+    "gradient": ("f *varargs axis=None edge_order=1", meanings.no_booleans("np.gradient", series.slopes)),
     "unwrap": ("p discont=None axis=-1 period=6.283185307179586", series.unwrapped),
-    "ediff1d": ("ary to_end=None to_begin=None", series.differences),
+    "ediff1d": ("ary to_end=None to_begin=None", meanings.no_booleans("np.ediff1d", series.differences)),
     "trim_zeros": ("filt trim='fb' !axis", series.trimmed),
     "apply_along_axis": ("func1d axis arr *args", series.along_each), "lexsort": ("keys axis=-1", series.lex_order),
     "cov": ("m y=None rowvar=True bias=False ddof=None !fweights !aweights !dtype", series.covariance),
@@ -207,8 +216,9 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "triu_indices_from": ("arr k=0", series.triangle_indices_from(True)),
     "ix_": ("*args", series.open_grid), "ndenumerate": ("arr", series.places_and_values),
     "vander": ("x N=None increasing=False", series.powers), "poly": ("seq_of_zeros", series.from_roots),
-    "polyadd": ("a1 a2", series.sum_of_polynomials(plain.add)),
-    "polysub": ("a1 a2", series.sum_of_polynomials(plain.subtract)), "polyder": ("p m=1", series.derivative),
+    "polyadd": ("a1 a2", meanings.no_booleans("np.polyadd", series.sum_of_polynomials(plain.add))),
+    "polysub": ("a1 a2", meanings.no_booleans("np.polysub", series.sum_of_polynomials(plain.subtract))),
+    "polyder": ("p m=1", series.derivative),
     "polyint": ("p m=1 k=None", series.integral), "polyfit": ("x y deg rcond=None !full !w !cov", series.fitted),
     "setxor1d": ("ar1 ar2 !assume_unique", lambda ar1, ar2: series.set_of_either(ar1, ar2, ordering.unique)),
     "histogram_bin_edges": ("a bins=10 range=None !weights", series.bin_edges(ordering.edges_between)),
@@ -229,9 +239,10 @@ _FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
 }  # fmt: skip
 # Methods that are not the function of their name with the array in front.
 _METHODS: Mapping[str, tuple[str, Callable[..., Any]]] = {
-    "reshape": ("a *shape !order !copy", meanings.reshaped), "transpose": ("a *axes", meanings.turned),
+    "reshape": ("a *shape order='C' !copy", meanings.reshaped), "transpose": ("a *axes", meanings.turned),
     "astype": ("a dtype !order !casting !subok !copy", meanings.converted),
-    "flatten": ("a !order", arranging.flattened), "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
+    "flatten": ("a order='C'", meanings.flattened_in),
+    "item": ("a *at", meanings.item_of), "tolist": ("a", meanings.nested),
     "choose": ("a choices !out mode='raise'", rarer.choose),
     "compress": ("a condition axis=None !out", lambda a, condition, axis: selecting.compress(condition, a, axis)),
     "conj": ("a", meanings.conjugate), "conjugate": ("a", meanings.conjugate),
@@ -285,6 +296,9 @@ def _install() -> None:
         NUMPY[ufunc] = partial(apply, ufunc, function)
     for scalar in (np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128):
         NUMPY[scalar] = row(f"np.{scalar.__name__}", "x", partial(_of_type, scalar))
+
+
+FUNCTIONS["ufunc_method"] = partial(reductions.ufunc_method, lambda ufunc, *given: NUMPY[ufunc](*given))
 
 
 def _of_type(scalar: type, x: Any) -> Any:

@@ -310,7 +310,7 @@ def vector_norm(x: Any, /, axis: Any = None, keepdims: bool = False, ord: Any = 
 
 
 def _power_norm(value: Any, ord: Any, how: dict[str, Any]) -> Any:
-    return elementwise.pow(along.sum(elementwise.pow(value, ord), **how), plain.divide(1.0, ord))
+    return elementwise.pow(along.sum(elementwise.pow(value, ord), **how), 1.0 / ord)
 
 
 _OF_VALUES: dict[Any, Callable[..., Any]] = {

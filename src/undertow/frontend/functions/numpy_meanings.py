@@ -29,17 +29,25 @@ def refuse_booleans(name: str, x: Any, gives: str) -> None:
         )
 
 
-def mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    value = a if dtype is None else elementwise.astype(a, dtype_of(dtype))
-    mean = along.mean(value, axis=axis, keepdims=keepdims)
-    return mean if dtype is None else elementwise.astype(mean, dtype_of(dtype))
+def without_booleans(name: str, operands: Any) -> Any:
+    """Operands, of which not all are booleans: NumPy's arithmetic on these is an error, or gives booleans."""
+    given = [x for x in operands if not isinstance(x, (list, tuple))]
+    if given and all(dtype_in(x) == bool_ for x in given):
+        raise TypeMismatch(
+            f"{name} of booleans cannot be captured: NumPy refuses it, or gives booleans",
+            hint="convert them first, as in x.astype(np.int64)",
+        )
+    return operands
 
 
-def spread(function: Callable[..., Any]) -> Callable[..., Any]:
-    def spread(a: Any, axis: Any, ddof: Any, keepdims: bool, correction: Any) -> Any:
-        return function(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
+def no_booleans(name: str, function: Callable[..., Any], first: int = 0) -> Callable[..., Any]:
+    """A function that is arithmetic on its array, the first argument, or on the arguments from there on."""
 
-    return spread
+    def compute(*given: Any) -> Any:
+        without_booleans(name, given[first:] if first else given[:1])
+        return function(*given)
+
+    return compute
 
 
 def average(a: Any, axis: Any, weights: Any, keepdims: bool) -> Any:
@@ -93,15 +101,30 @@ def swapped(a: Any, axis1: Any, axis2: Any) -> Any:
 
 
 def moved(a: Any, source: Any, destination: Any) -> Any:
-    if not is_static_int(source) or not is_static_int(destination):
-        raise CaptureError("np.moveaxis of several axes cannot be captured", hint="name the order: ut.permute_dims")
-    return arrays.moveaxis(a, source, destination)
+    if is_static_int(source) and is_static_int(destination):
+        return arrays.moveaxis(a, source, destination)
+    rank = rank_of(a)
+    froms, tos = ([one_axis(axis, rank, "np.moveaxis") for axis in np.atleast_1d(of)] for of in (source, destination))
+    if len(froms) != len(tos) or len(set(froms)) != len(froms) or len(set(tos)) != len(tos):
+        raise TypeMismatch("np.moveaxis takes as many axes as places for them, each once", hint="count them")
+    order = [axis for axis in range(rank) if axis not in froms]
+    for to, axis in sorted(zip(tos, froms, strict=True)):
+        order.insert(to, axis)
+    return arrays.permute_dims(a, tuple(order))
 
 
 def rolled(a: Any, shift: Any, axis: Any) -> Any:
-    if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
-        raise CaptureError("np.roll along several axes cannot be captured", hint="call it once for each axis")
-    return arrays.roll(a, shift, axis=axis)
+    if not isinstance(shift, (tuple, list)) and not isinstance(axis, (tuple, list)):
+        return arrays.roll(a, shift, axis=axis)
+    if axis is None:
+        raise TypeMismatch("several shifts of np.roll need an axis each", hint="name them: axis=(0, 1)")
+    axes = axis if isinstance(axis, (tuple, list)) else [axis] * len(shift)
+    shifts = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    if len(axes) != len(shifts):
+        raise TypeMismatch(f"np.roll by {len(shifts)} shifts along {len(axes)} axes", hint="give one for each axis")
+    for each, at in zip(shifts, axes, strict=True):
+        a = arrays.roll(a, each, axis=at)
+    return a
 
 
 def transposed(a: Any, axes: Any) -> Any:
@@ -137,7 +160,16 @@ def split_up(ary: Any, parts: Any, axis: Any) -> Any:
     return arrays.split(ary, list(parts) if isinstance(parts, np.ndarray) else parts, axis=axis)
 
 
-def taken(a: Any, indices: Any, axis: Any) -> Any:
+def taken(a: Any, indices: Any, axis: Any, mode: Any) -> Any:
+    if mode in ("clip", "wrap"):
+        whole, at = (flattened(a), 0) if axis is None else (as_operand(a), one_axis(axis, rank_of(a), "np.take"))
+        length = arrays.length(whole, at)
+        if mode == "wrap":
+            indices = plain.remainder(indices, length)
+        else:
+            indices = plain.minimum(plain.maximum(indices, 0), plain.subtract(length, 1))
+    elif mode != "raise":
+        raise CaptureError(f"np.take with mode={mode!r} cannot be captured", hint="use 'raise', 'clip' or 'wrap'")
     return arrays.take(flattened(a) if axis is None else a, indices, axis=0 if axis is None else axis)
 
 
@@ -252,6 +284,42 @@ def spaced_by_powers(start: Any, stop: Any, num: Any, endpoint: Any, base: Any, 
     return elementwise.pow(base, spaced(start, stop, num, endpoint, dtype))
 
 
+def of_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that joins arrays, with the dtype of the result as its last argument."""
+
+    def joined(values: Any, *given: Any) -> Any:
+        *axis, dtype = given
+        found = function(values, *axis) if not axis else function(values, axis=axis[0])
+        return found if dtype is None else elementwise.astype(found, dtype_of(dtype))
+
+    return joined
+
+
+def filled(shape: Any, fill_value: Any, dtype: Any) -> Any:
+    """np.full: the value may be an array that broadcasts."""
+    if not rank_of(fill_value):
+        return creation.full(shape, fill_value, dtype=dtype)
+    value = as_operand(fill_value) if dtype is None else elementwise.astype(fill_value, dtype_of(dtype))
+    return arrays.broadcast_to(value, shape if isinstance(shape, (tuple, list)) else (shape,))
+
+
+def filled_like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Any:
+    return filled(
+        arrays.shape(a) if shape is None else shape, fill_value, dtype_in(a).numpy if dtype is None else dtype
+    )
+
+
+def shaped_like(function: Callable[..., Any]) -> Callable[..., Any]:
+    """np.zeros_like and its kin."""
+
+    def make(a: Any, dtype: Any, shape: Any) -> Any:
+        return function(
+            arrays.shape(a) if shape is None else shape, dtype=dtype_in(a).numpy if dtype is None else dtype
+        )
+
+    return make
+
+
 def like(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, dtype: function(a, dtype=dtype)
 
@@ -268,12 +336,8 @@ def chosen(condition: Any, x: Any, y: Any) -> Any:
     return plain.where(condition, x, y)
 
 
-def reduced(function: Callable[..., Any], of_booleans: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    def reduce(a: Any, axis: Any, keepdims: bool) -> Any:
-        is_boolean = of_booleans is not None and dtype_in(a) == bool_
-        return (of_booleans if is_boolean else function)(a, axis=axis, keepdims=keepdims)  # type: ignore[misc]
-
-    return reduce
+def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, axis, keepdims: function(a, axis=axis, keepdims=keepdims)
 
 
 def item_of(a: Any, *at: Any) -> Any:
@@ -293,8 +357,32 @@ def nested(a: Any) -> Any:
     return [nested(part) for part in arrays.unstack(a)] if known else elementwise.python_number(a)
 
 
-def reshaped(a: Any, *shape: Any) -> Any:
-    return arrays.reshape(a, shape[0] if len(shape) == 1 else shape)
+def reshaped_in(a: Any, shape: Any, order: Any) -> Any:
+    """np.reshape: in Fortran's order, the first axis is that of neighbours."""
+    if order in ("C", None):
+        return arrays.reshape(a, shape)
+    if order != "F":
+        raise CaptureError(f"reshape with order={order!r} cannot be captured", hint="use 'C' or 'F'")
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return arrays.permute_dims(
+        arrays.reshape(_backwards(a), tuple(reversed(sizes))), tuple(reversed(range(len(sizes))))
+    )
+
+
+def _backwards(a: Any) -> Any:
+    return arrays.permute_dims(a, tuple(reversed(range(rank_of(a)))))
+
+
+def flattened_in(a: Any, order: Any) -> Any:
+    """np.ravel, x.flatten."""
+    if order not in ("C", "F", None):
+        raise CaptureError(f"an array cannot be flattened with order={order!r}", hint="use 'C' or 'F'")
+    return flattened(_backwards(a) if order == "F" else a)
+
+
+def reshaped(a: Any, *given: Any) -> Any:
+    *shape, order = given
+    return reshaped_in(a, shape[0] if len(shape) == 1 else tuple(shape), order)
 
 
 def turned(a: Any, *axes: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, plain, selecting
+from undertow.frontend.functions import creation, elementwise, parts, plain, selecting
 from undertow.frontend.functions.reduction import cumulative_sum
 from undertow.frontend.values.operands import (
     as_bool,
@@ -120,12 +121,13 @@ def log_add_2(x: Any, y: Any) -> Any:
     """np.logaddexp2: log2(2**x + 2**y)."""
     a, b = floats(x, y)
     larger, apart = plain.maximum(a, b), plain.abs(plain.subtract(a, b))
-    both = plain.add(larger, plain.multiply(plain.log1p(plain.exp2(plain.negative(apart))), 1 / np.log(2.0)))
+    both = plain.add(larger, plain.multiply(plain.log1p(plain.exp2(plain.negative(apart))), 1 / math.log(2.0)))
     return plain.where(plain.equal(a, b), plain.add(larger, 1.0), both)  # infinities of one sign
 
 
 def fix(x: Any) -> Any:
     """np.fix: integers and booleans as they are."""
+    _refuse_complex("np.fix", x)
     return plain.trunc(x) if type_of(as_operand(x)).dtype.kind == "float" else as_operand(x)
 
 
@@ -138,7 +140,17 @@ def sinc(x: Any) -> Any:
 
 def is_infinite(sign: float) -> Callable[[Any], Any]:
     """np.isposinf, np.isneginf."""
-    return lambda x: plain.equal(x, sign * np.inf)
+
+    def test(x: Any) -> Any:
+        _refuse_complex("np.isposinf" if sign > 0 else "np.isneginf", x)
+        return plain.equal(x, sign * np.inf)
+
+    return test
+
+
+def _refuse_complex(name: str, x: Any) -> None:
+    if type_of(as_operand(x)).dtype.kind == "complex":
+        raise TypeMismatch(f"{name} does not take complex numbers", hint="take x.real, x.imag or abs(x)")
 
 
 def matrix_vector(x1: Any, x2: Any) -> Any:
@@ -147,8 +159,8 @@ def matrix_vector(x1: Any, x2: Any) -> Any:
 
 
 def vector_matrix(x1: Any, x2: Any) -> Any:
-    """np.vecmat."""
-    return arrays.squeeze(plain.matmul(arrays.expand_dims(x1, -2), x2), -2)
+    """np.vecmat: as in np.vdot, the vector is conjugated."""
+    return arrays.squeeze(plain.matmul(arrays.expand_dims(parts.conj(x1), -2), x2), -2)
 
 
 # -- choices -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ _HARMLESS: Mapping[str, tuple[Any, ...]] = {
     "order": ("C", "K", "A"), "where": (True,), "mode": ("raise",), "casting": ("same_kind", "unsafe"),
     "kind": ("quicksort", "stable", "mergesort", "heapsort"), "stable": (True, False), "copy": (True, False),
     "subok": (True, False), "device": ("cpu",), "sorted": (True,), "hermitian": (False,),
+    "optimize": (True, False, "greedy", "optimal"),
 }  # fmt: skip
 
 

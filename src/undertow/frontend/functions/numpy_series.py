@@ -9,7 +9,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, matrices, plain, selecting
+from undertow.frontend.functions import creation, elementwise, matrices, parts, plain, selecting
 from undertow.frontend.functions import numpy_arranging as arranging
 from undertow.frontend.functions import reduction as along_axes
 from undertow.frontend.functions.debug import assert_
@@ -29,7 +29,7 @@ from undertow.frontend.values.operands import (
     type_of,
 )
 from undertow.frontend.values.traced import effect
-from undertow.types import f64
+from undertow.types import f64, i32
 
 # -- along one axis ----------------------------------------------------------------------------------------
 
@@ -104,12 +104,16 @@ def _end(value: Any, axis: int, gaps: Any, spacing: Any, edge_order: int, is_las
 def unwrapped(p: Any, discont: Any, axis: Any, period: Any) -> Any:
     """np.unwrap: phases without jumps of more than half a period."""
     value, at = along(floats(p)[0], axis, "np.unwrap")
-    half = plain.divide(period, 2.0)
+    half = period / 2 if isinstance(period, (int, float)) else plain.divide(period, 2.0)
     jumps = _steps(value, at)
     near = plain.subtract(plain.remainder(plain.add(jumps, half), period), half)
-    is_unclear = plain.logical_and(plain.equal(near, plain.negative(half)), plain.greater(jumps, 0))
+    is_unclear = plain.logical_and(plain.equal(near, -half), plain.greater(jumps, 0))
     right = plain.subtract(plain.where(is_unclear, half, near), jumps)
-    least = half if discont is None else plain.maximum(discont, half)
+    if discont is None:
+        least = half
+    else:
+        are_static = isinstance(discont, (int, float)) and isinstance(half, float)
+        least = max(discont, half) if are_static else plain.maximum(discont, half)
     right = plain.where(plain.less(plain.abs(jumps), least), 0.0, right)
     moved = plain.add(_part(value, 1, None, at), along_axes.cumulative_sum(right, axis=at))
     return arrays.concat([_part(value, None, 1, at), moved], axis=at)
@@ -207,7 +211,7 @@ def correlation(x: Any, y: Any, rowvar: Any) -> Any:
 
 def correlated(a: Any, v: Any, mode: Any) -> Any:
     """np.correlate."""
-    left, right = as_operand(a), as_operand(v)
+    left, right = as_operand(a), parts.conj(v)
     n, m = (dim(at_least(x, 1), 0) for x in (left, right))
     if mode == "same" and not (is_static_int(n) and is_static_int(m)):
         raise CaptureError("np.correlate with mode='same' needs known lengths", hint="annotate them: ut.f64[3]")
@@ -375,6 +379,8 @@ def powers(x: Any, N: Any, increasing: Any) -> Any:
         raise TypeMismatch("np.vander takes a vector", hint="flatten it")
     count = static_int(dim(value, 0) if N is None else N, "the number of columns of np.vander")
     value = numbers(value)[0]
+    if type_of(value).dtype == i32:
+        value = elementwise.astype(value, np.int64)
     columns = [creation.ones_like(value)]
     for _ in range(count - 1):
         columns.append(plain.multiply(columns[-1], value))
@@ -403,6 +409,8 @@ def _in_front(vector: Any, count: Any) -> Any:
 def derivative(p: Any, m: Any) -> Any:
     """np.polyder."""
     value = at_least(numbers(p)[0], 1)
+    if type_of(value).dtype == i32:
+        value = elementwise.astype(value, np.int64)
     for _ in range(static_int(m, "the order of np.polyder")):
         last = plain.subtract(dim(value, 0), 1)
         degrees = arrays.flip(plain.add(creation.arange(plain.maximum(last, 0)), 1))

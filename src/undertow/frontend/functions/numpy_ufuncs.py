@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -14,7 +15,7 @@ from undertow.frontend.functions import numpy_meanings as meanings
 from undertow.frontend.functions import numpy_numbers as rarer
 from undertow.frontend.functions.numpy_rows import is_harmless
 from undertow.frontend.values.operands import as_operand, floats, is_weak, type_of
-from undertow.types import DTYPES, INEXACT, bool_
+from undertow.types import DTYPES, INEXACT, bool_, dtype_of, said
 
 
 def _degrees(x: Any) -> Any:
@@ -29,7 +30,7 @@ def log_add(x: Any, y: Any) -> Any:
     apart = plain.abs(plain.subtract(x, y))
     larger = plain.maximum(x, y)
     both = plain.add(larger, plain.log1p(plain.exp(plain.negative(apart))))
-    return plain.where(plain.equal(x, y), plain.add(larger, np.log(2.0)), both)  # infinities of one sign
+    return plain.where(plain.equal(x, y), plain.add(larger, math.log(2.0)), both)  # infinities of one sign
 
 
 def _divmod(x: Any, y: Any) -> Any:
@@ -65,8 +66,9 @@ def hypot(*coordinates: Any) -> Any:
 
 
 def _heaviside(x: Any, half: Any) -> Any:
-    x, half = floats(x, half)
-    step = plain.where(plain.equal(x, 0), half, plain.where(plain.greater(x, 0), 1.0, 0.0))
+    x, half = floats(x, half) if not is_weak(half) else (floats(x)[0], half)
+    side = elementwise.astype(plain.greater(x, 0), meanings.dtype_in(x))
+    step = plain.where(plain.equal(x, 0), half, side)
     return plain.where(plain.isnan(x), x, step)
 
 
@@ -107,12 +109,19 @@ def _dtypes_in_numpy(ufunc: Any, *shadows: Any) -> tuple[np.dtype[Any], ...]:
 
 def apply(ufunc: Any, function: Callable[..., Any], *inputs: Any, **kwargs: Any) -> Any:
     """A ufunc of NumPy's on traced values: our function, with NumPy's dtypes where booleans or integers have others."""
+    dtype = kwargs.pop("dtype", None)
     for name, value in kwargs.items():
         if not is_harmless(ufunc.__name__, name, value):
             raise CaptureError(
                 f"np.{ufunc.__name__} with {name}= cannot be captured",
-                hint=f"assign the result instead: y = np.{ufunc.__name__}(x)" if name == "out" else "use ut.where",
+                hint=f"assign the result instead: y = np.{ufunc.__name__}(x)"
+                if name == "out"
+                else "use np.where on the result"
+                if name == "where"
+                else "leave it out",
             )
+    if dtype is not None:
+        return _in_dtype(ufunc, function, inputs, dtype_of(dtype).numpy)
     if len(inputs) != ufunc.nin:
         raise CaptureError(
             f"np.{ufunc.__name__} with {len(inputs)} arguments cannot be captured",
@@ -121,16 +130,12 @@ def apply(ufunc: Any, function: Callable[..., Any], *inputs: Any, **kwargs: Any)
     operands = [x if is_weak(x) else as_operand(x) for x in inputs]
     kinds = {type_of(as_operand(x)).dtype.kind for x in operands}
     if kinds & set(INEXACT):
+        if "complex" in kinds:
+            _refuse_unknown(ufunc, operands)
         return function(*operands)
     if ufunc.signature is not None:
         return meanings.product(f"np.{ufunc.__name__}", function)(*operands)
-    try:
-        wanted = _dtypes_in_numpy(ufunc, *map(_shadow, operands))
-    except TypeError as fault:
-        raise TypeMismatch(
-            f"np.{ufunc.__name__} does not take these operands: {' '.join(str(fault).split())}",
-            hint="convert them with x.astype(np.int64), or use ut.logical_xor, ut.logical_not",
-        ) from None
+    wanted = _refuse_unknown(ufunc, operands)
     ours = {dtype.numpy for dtype in DTYPES.values()}
     if not set(wanted) <= ours or ufunc is np.reciprocal:
         _refuse_small(ufunc, wanted[0])
@@ -140,6 +145,38 @@ def apply(ufunc: Any, function: Callable[..., Any], *inputs: Any, **kwargs: Any)
     if wanted == (np.dtype(bool),) and meanings.dtype_in(result) != bool_:
         return elementwise.astype(result, bool_)
     return result
+
+
+def _in_dtype(ufunc: Any, function: Callable[..., Any], inputs: tuple[Any, ...], dtype: np.dtype[Any]) -> Any:
+    """`np.add(x, y, dtype=np.float32)`: computed in that dtype."""
+    for x in inputs:
+        if not is_weak(x) and not np.can_cast(type_of(as_operand(x)).dtype.numpy, dtype, "same_kind"):
+            raise TypeMismatch(
+                f"np.{ufunc.__name__} with dtype={dtype.name} does not take {said(type_of(as_operand(x)))}",
+                hint="convert the result: y.astype(...)",
+            )
+    result = apply(ufunc, function, *(elementwise.astype(x, dtype) for x in inputs))
+    if meanings.dtype_in(result) != dtype_of(dtype):
+        raise CaptureError(
+            f"np.{ufunc.__name__} with dtype={dtype.name} cannot be captured", hint="convert the result: y.astype(...)"
+        )
+    return result
+
+
+def _refuse_unknown(ufunc: Any, operands: list[Any]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the results in NumPy, which must know the ufunc for these operands."""
+    if ufunc.signature is not None:
+        return ()
+    try:
+        return _dtypes_in_numpy(ufunc, *map(_shadow, operands))
+    except TypeError as fault:
+        is_complex = any(type_of(as_operand(x)).dtype.kind == "complex" for x in operands)
+        raise TypeMismatch(
+            f"np.{ufunc.__name__} does not take these operands: {' '.join(str(fault).split())}",
+            hint="take x.real, x.imag or abs(x)"
+            if is_complex
+            else "convert them with x.astype(np.int64), or use ut.logical_xor, ut.logical_not",
+        ) from None
 
 
 def _refuse_small(ufunc: Any, dtype: np.dtype[Any]) -> None:

@@ -73,20 +73,15 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     array([3, 5])
     """
     value, at = along(x, axis, "diff")
-    if type_of(value).dtype == bool_:
-        raise TypeMismatch(
-            "diff of booleans is whether they differ in NumPy, which graphs do not have",
-            hint="convert them first, as in x.astype(np.int64)",
-        )
     given = [part for part in (prepend, value, append) if part is not None]
+    are_booleans = all(type_of(as_operand(part)).dtype == bool_ for part in given)
+    step = plain.not_equal if are_booleans else plain.subtract  # as in NumPy
     if len(given) > 1:
         given = numbers(*given)
         sizes = [*arrays.shape(value)[:at], 1, *arrays.shape(value)[at + 1 :]]
         value = arrays.concat([v if type_of(v).rank else arrays.broadcast_to(v, sizes) for v in given], axis=at)
     for _ in range(static_int(n, "the order of diff")):
-        value = plain.subtract(
-            arrays.slice_between(value, 1, None, axis=at), arrays.slice_between(value, None, -1, axis=at)
-        )
+        value = step(arrays.slice_between(value, 1, None, axis=at), arrays.slice_between(value, None, -1, axis=at))
     return value
 
 

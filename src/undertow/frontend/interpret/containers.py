@@ -16,6 +16,7 @@ from undertow.errors import CaptureError, Span, UnknownName, kind_of
 from undertow.frontend.control.aliasing import array_from_outside
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.numpy_brackets import in_brackets, joins
 from undertow.frontend.functions.numpy_rows import Row
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
@@ -26,6 +27,7 @@ from undertow.frontend.interpret.instead import instead_of_method
 from undertow.frontend.interpret.kinds import NO_ATTRIBUTE, special_attribute
 from undertow.frontend.interpret.list_stores import detached
 from undertow.frontend.interpret.list_syntax import added, assign_item, cut, unpacked
+from undertow.frontend.interpret.numpy_calls import holds_traced
 from undertow.frontend.interpret.options import by_cases, needed, settled
 from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
@@ -193,6 +195,8 @@ class Containers(Expressions):
             raise_later(TypeError("'NoneType' object is not subscriptable"), self.ctx)
             raise Halted
         value = read(value)
+        if joins(value) and holds_traced(key):
+            return in_brackets(value, key)
         if isinstance(value, (Traced, np.ndarray, list, tuple)):
             key = tuple(map(read, key)) if isinstance(key, tuple) else read(key)
         if isinstance(value, GrowingList):

@@ -16,8 +16,8 @@ from undertow.frontend.functions import creation, plain
 from undertow.frontend.functions.numpy_meanings import in_sorted_order
 from undertow.frontend.functions.numpy_rows import Row, row
 from undertow.frontend.functions.reduction import cumulative_sum
-from undertow.frontend.values.assignment import replaced
-from undertow.frontend.values.operands import as_bool, as_operand, convert, dim, dims, integers, type_of
+from undertow.frontend.values.assignment import replaced, summed
+from undertow.frontend.values.operands import as_bool, as_operand, convert, dim, dims, integers, one_axis, type_of
 from undertow.frontend.values.traced import Traced
 
 
@@ -72,12 +72,27 @@ def with_diagonal(a: Any, val: Any) -> Any:
     return plain.where(plain.equal(down, columns), _again(val, down, a), a)
 
 
+def put_along(arr: Any, indices: Any, values: Any, axis: Any) -> Any:
+    """np.put_along_axis."""
+    if axis is None:
+        return arrays.reshape(replaced(_flat(arr), _flat(indices), values), dims(arr))
+    rank = type_of(arr).rank
+    at = one_axis(axis, rank, "np.put_along_axis")
+    grid = [arrays.reshape(creation.arange(n), (*(1,) * k, n, *(1,) * (rank - 1 - k))) for k, n in enumerate(dims(arr))]
+    grid[at] = integers(indices, "the indices of np.put_along_axis")
+    return replaced(arr, tuple(grid), values)
+
+
 _ROWS: dict[str, tuple[str, Callable[..., Any]]] = {
     "copyto": ("dst src !casting where=True", copied), "put": ("a ind v !mode", put),
     "putmask": ("a mask values", put_masked), "place": ("arr mask vals", placed),
-    "fill_diagonal": ("a val !wrap", with_diagonal),
+    "fill_diagonal": ("a val !wrap", with_diagonal), "put_along_axis": ("arr indices values axis=-1", put_along),
 }  # fmt: skip
 _FUNCTIONS: dict[Any, Row] = {getattr(np, name): row(f"np.{name}", *how) for name, how in _ROWS.items()}
+_AT = {
+    np.add: row("np.add.at", "a indices b", summed),
+    np.subtract: row("np.subtract.at", "a indices b", lambda a, indices, b: summed(a, indices, plain.negative(b))),
+}
 _METHODS: dict[str, Row] = {
     "fill": row("x.fill", "a value", filled),
     "sort": row("x.sort", "a axis=-1 !kind !order !stable", in_sorted_order),
@@ -89,6 +104,8 @@ _KINDS = frozenset(map(type, _FUNCTIONS))
 def written_by(function: Any, args: Sequence[Any]) -> tuple[Row, Sequence[Any]] | None:
     """The row of a call that writes into an array, and its arguments, the array first; None if it is no such call."""
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc) and owner in _AT and function.__name__ == "at":
+        return _AT[owner], args
     if isinstance(owner, (Traced, np.ndarray)):
         row = _METHODS.get(getattr(function, "__name__", ""))
         return None if row is None else (row, [owner, *args])

@@ -15,7 +15,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.syntax.source import Closure
-from undertow.frontend.values.traced import Context, Traced, call_numpy
+from undertow.frontend.values.traced import FUNCTIONS, Context, Traced, call_numpy
 
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _ITERATORS: tuple[type, ...] = (
@@ -57,6 +57,8 @@ def holds_traced(value: Any) -> bool:
 def on_traced(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | None:
     """What computes a call of NumPy with traced values; None if it is no such call."""
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc) and any(map(holds_traced, args)):
+        return lambda *args, **kwargs: FUNCTIONS["ufunc_method"](owner, function.__name__, args, kwargs)
     is_method = isinstance(owner, (np.ndarray, np.generic))
     module = getattr(function, "__module__", None) or ""
     if not is_method and module.partition(".")[0] != "numpy":

@@ -63,7 +63,8 @@ def written(x: Any, at: Gather, fresh: Any) -> Any:
 def added(x: Any, at: Gather, fresh: Any) -> Any:
     """A copy of x with values added there: an element that is named twice gets both."""
     rows, numbers, updates = _updates(x, at, fresh)
-    return _unrowed(functions.scatter_add(rows, numbers, updates), as_operand(x), at)
+    sums = convert(functions.scatter_add(rows, numbers, updates), type_of(rows).dtype)
+    return _unrowed(sums, as_operand(x), at)
 
 
 def _updates(x: Any, at: Gather, fresh: Any) -> tuple[Any, Any, Any]:

@@ -254,7 +254,7 @@ class Traced:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__":
-            raise self._unknown(f"np.{ufunc.__name__}.{method} cannot be captured", _NUMPY_HINT)
+            return FUNCTIONS["ufunc_method"](ufunc, method, inputs, kwargs)
         return call_numpy(ufunc, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -322,7 +322,8 @@ def call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     """Call a function of NumPy's with traced values somewhere in its arguments."""
     row = NUMPY.get(function) if isinstance(function, Hashable) else None
     if row is None:
-        hint = _INSTEAD.get(getattr(function, "__name__", ""), _NUMPY_HINT)
+        name = "vectorize" if isinstance(function, np.vectorize) else getattr(function, "__name__", "")
+        hint = _INSTEAD.get(name, _NUMPY_HINT)
         raise CaptureError(f"{numpy_name(function)} cannot be captured", hint=hint)
     return row(*args, **kwargs)
 
