@@ -12,7 +12,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ from undertow.cluster.frames import Buffer
 from undertow.cluster.pool import Future, Pool
 from undertow.errors import UndertowError, WorkerLost
 from undertow.frontend.values import tree
+from undertow.parallel.memory import View, Where
 from undertow.parallel.packing import Json, message, pack, read, unpack
 from undertow.parallel.program import Saved, gradient
 from undertow.parallel.replica import Replica, Rule
@@ -123,6 +124,7 @@ class Fleet:
         self._job = pool.new_stream()
         self._steps: dict[Peer, int | None] = {}  # of the replica that a worker has; None if that is not known
         self._versions: dict[Peer, int] = {}  # of its function
+        self._memories: dict[Peer, tuple[Where, View]] = {}  # of those on this machine
         self._turn = _TURNS.setdefault(pool, threading.Lock())
 
     @property
@@ -187,9 +189,12 @@ class Fleet:
             raise
         found: Found = []
         reports = []
-        for header, parts in map(read, replies.values()):
+        for peer, reply in replies.items():
+            header, parts = read(reply)
             found += [(loss, aux) for loss, aux in unpack(header["value"], parts[: header["held"]])]
-            reports.append((header["total"], parts[header["held"] :]))
+            places = header.get("places")
+            arrays = parts[header["held"] :] if places is None else self._memories[peer][1].at(places)
+            reports.append((header["total"], arrays))
         total = unpack_gradient(reports)
         with uninterrupted():
             self._steps.update(dict.fromkeys(ring))
@@ -217,6 +222,7 @@ class Fleet:
             "is_alone": len(orders) == 1,
             "rates": _header(list(rates)),
             "reports": place == len(ring) - 1,
+            "before": self._memories[ring[place - 1]][0] if self._is_near(ring) else None,
         }
         return message(header, [part for _, parts in orders[first:end] for part in parts])
 
@@ -228,9 +234,14 @@ class Fleet:
             peers = self.pool.workers()
             for gone in self._steps.keys() - set(peers):
                 del self._steps[gone]
+                self._memories.pop(gone, None)
             if peers:
                 return peers
             self.pool.wait_for_workers(1)
+
+    def _is_near(self, ring: Sequence[Peer]) -> bool:
+        """Whether all of them are on this machine, and let each other see their memory."""
+        return all(peer in self._memories for peer in ring)
 
     def _prepare(self, ring: Sequence[Peer]) -> None:
         """See to it that all have the function, and the committed replica."""
@@ -245,9 +256,12 @@ class Fleet:
             elif self._versions.get(peer) != self._saved.version:
                 header = {"do": "function", "job": self._job}
                 calls[peer] = self._call(peer, message(header, [self._saved.data]))
-        for peer in self._results(calls):
+        for peer, reply in self._results(calls).items():
             self._steps[peer] = self.replica.step
             self._versions[peer] = self._saved.version
+            if reply and (where := read(reply)[0]["memory"]) is not None and peer not in self._memories:
+                with suppress(OSError):
+                    self._memories[peer] = where, View(where)
 
     def _beginning(self) -> list[Buffer]:
         arrays = self.replica.arrays()

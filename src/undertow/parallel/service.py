@@ -17,13 +17,16 @@ from undertow.cluster.stream import Stream
 from undertow.errors import RunError, WorkerLost
 from undertow.frontend.values import tree
 from undertow.frontend.values.rows import IndexedRows
+from undertow.parallel.memory import Memory, Passage, View, is_possible
 from undertow.parallel.packing import array_of, message, pack, read, unpack
 from undertow.parallel.program import gradient, loaded
 from undertow.parallel.replica import Replica, Rule
-from undertow.parallel.ring import all_reduce
+from undertow.parallel.ring import Messages, all_reduce
 from undertow.parallel.sums import one_after_the_other, weighted
 
 Json = Any
+
+MOST_VIEWS = 16  # of neighbours that are no more, too
 
 
 def services(member: Member) -> Mapping[str, Service]:
@@ -53,6 +56,8 @@ class Training:
         self._jobs: dict[int, Job] = {}
         self._stream: Stream | None = None  # of the step at which this worker is
         self._abandoned = 0  # steps with streams up to this number
+        self._memory = Memory() if is_possible() else None
+        self._views: dict[str, View] = {}  # of the memory of others, by its name
 
     def serve(self, parts: Sequence[Buffer]) -> list[Buffer]:
         """One call."""
@@ -90,7 +95,7 @@ class Training:
             Replica.from_arrays(header["replica"], arrays),
             loaded(bytes(parts[0])),
         )
-        return []
+        return message({"memory": None if self._memory is None else self._memory.where()})
 
     def _function(self, header: dict[str, Json], parts: list[Buffer]) -> list[Buffer]:
         self._job(header).function = loaded(bytes(parts[0]))
@@ -111,9 +116,14 @@ class Training:
         if not job.is_whole or job.replica.step != header["step"]:
             raise RunError(f"worker {self._member.worker} is at step {job.replica.step}, not {header['step']}")
         stream = self._stream = self._member.stream(number, ring)
+        memory = self._memory if header["before"] is not None else None  # of a worker on this machine
         try:
             rows, leaves = self._gradients(job, header, iter(parts), number)
-            total = all_reduce(stream, ring, ring.index(self._member.peer), leaves)
+            way: Messages = stream
+            if memory is not None:
+                memory.clear()
+                way = Passage(stream, memory, self._view(header["before"]))
+            total = all_reduce(way, ring, ring.index(self._member.peer), leaves)
             self._check(number)
         finally:
             self._stream = None
@@ -123,7 +133,18 @@ class Training:
         job.is_whole = True
         report, held = pack([[row.loss, row.aux] for row in rows])
         kinds, arrays = pack_gradient(total, own_rows(leaves), header["reports"])
-        return message({"value": report, "held": len(held), "total": kinds}, [*held, *arrays])
+        found = {"value": report, "held": len(held), "total": kinds}
+        if memory is not None:
+            return message({**found, "places": memory.put(arrays)}, held)
+        return message(found, [*held, *arrays])
+
+    def _view(self, where: Json) -> View:
+        name = where[2]
+        if name not in self._views:
+            if len(self._views) >= MOST_VIEWS:
+                self._views.clear()
+            self._views[name] = View(where)
+        return self._views[name]
 
     def _gradients(self, job: Job, header: dict[str, Json], parts: Any, number: int) -> tuple[list[Any], list[Any]]:
         rows, leaves = [], []

@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 
 def weighted(leaves: Sequence[Any], weight: float, is_alone: bool) -> list[Any]:
-    """The gradients of a shard times its weight, in arrays of their own. One that is alone stays as it is."""
+    """The gradients of a shard times its weight, in their own memory if it can be. One that is alone stays as it is."""
     if is_alone:
         return list(leaves)
     owned: list[Any] = []
@@ -34,9 +34,10 @@ def weighted(leaves: Sequence[Any], weight: float, is_alone: bool) -> list[Any]:
             if not (value.flags.writeable and value.flags.c_contiguous) or address in addresses or value.ndim == 0:
                 value = np.array(value, order="C")  # results may be one array, or nobody's to write to
             addresses.add(address)
-            if weight != 1:
-                np.multiply(value, value.dtype.type(weight), out=value)
             owned.append(value)
+    for value in owned:
+        if isinstance(value, np.ndarray) and weight != 1:
+            np.multiply(value, value.dtype.type(weight), out=value)
     return owned
 
 
