@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from undertow.errors import CaptureError, Span, with_article
-from undertow.frontend.control.state import State, held_by
+from undertow.frontend.control.restart import StartOver
+from undertow.frontend.control.state import Held, State, held_by
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import NOTHING, GrowingList, both, item_type
@@ -70,6 +71,7 @@ class Home:
     item: Any = None  # of a list: the type of items that it gets
     is_choice: bool = False  # does it stand for one of several others, which may still be in use?
     is_chosen: bool = False  # may such a choice stand for it?
+    chosen_from: Any = None  # of a choice: the list whose item it is
 
 
 class Ownership:
@@ -152,6 +154,7 @@ class Ownership:
         for item in _containers(value):
             self.own(item)
             self._homes[id(item)].is_choice = True
+            self._homes[id(item)].chosen_from = items
         self._note_chosen(items)
 
     def _note_chosen(self, values: Sequence[Any]) -> None:
@@ -250,10 +253,18 @@ class Ownership:
         """How many changes there were."""
         return len(self._changed)
 
-    def check_round(self, since: int, before: Sequence[Any], first: Sequence[Any], last: Sequence[Any]) -> None:
+    def check_round(
+        self,
+        since: int,
+        before: Sequence[Any],
+        first: Sequence[Any],
+        last: Sequence[Any],
+        is_outside: Callable[[Any], bool],
+    ) -> None:
         """Refuse a change of what two variables of a loop hold: from then on they would be two.
 
-        Of each variable: its value before the loop, when the round began, and when it ended.
+        Of each variable: its value before the loop, when the round began, and when it ended. `is_outside` says what
+        others hold, besides the variables of the loop.
         """
         changed = {id(value): (called, span) for value, called, span in self._changed[since:]}
         parts, old = [_containers(value) for value in first], [_containers(value) for value in before]
@@ -262,7 +273,7 @@ class Ownership:
                 if id(item) not in changed:
                     continue
                 home = self._homes.get(id(was))
-                is_shared = home is not None and home.is_chosen
+                is_shared = (home is not None and home.is_chosen) or is_outside(was)
                 is_shared |= any(was is other for j, value in enumerate(old) if j != k for other in value)
                 is_shared |= self._is_shared(last, k)
                 if is_shared:
@@ -273,6 +284,17 @@ class Ownership:
                         span,
                         hint=f"let each have its own: {_copied(item, called)}",
                     )
+
+    def check_carried(self, containers: Sequence[Held], values: Sequence[Any]) -> None:
+        """Refuse a change of a container from outside a loop that one of its variables holds, then or after a round."""
+        others = {id(part) for value in values for part in _containers(value)}
+        for held in containers:
+            if id(held.value) in others or self._homes[id(held.value)].is_chosen:
+                raise CaptureError(
+                    f"`{held.called}` changes in place in the loop, and another variable may hold the same "
+                    f"{_kind(held.value)}",
+                    hint=f"let each have its own: {_copied(held.value, held.called)}",
+                )
 
     def _is_shared(self, values: Sequence[Any], k: int) -> bool:
         """May another of these values hold a container that this one holds?"""
@@ -331,6 +353,18 @@ class Ownership:
         if born is not None:
             self._ctx.session.let_change(born)
 
+    def home(self, value: Any) -> Home:
+        """Where it was made."""
+        return self._homes[id(value)]
+
+    def move(self, value: Any) -> None:
+        """A loop carries it: in its graph it may change."""
+        builder = self._ctx.open_builder
+        self._homes[id(value)] = replace(self._homes[id(value)], builder=builder, region=builder.region)
+
+    def move_back(self, value: Any, home: Home) -> None:
+        self._homes[id(value)] = home
+
     def disown(self, value: Any) -> None:
         """Treat the containers of a value as from outside: something outside keeps them."""
         for item in _containers(value):
@@ -386,6 +420,9 @@ class Ownership:
         if home.builder is not builder:
             if builder.kind != "map":
                 self.let_grow(value, more)
+            if builder.carrier is not None and not isinstance(value, set) and held_by(value) is not None:
+                held = Held(value, called or f"the {_kind(value)}")
+                raise StartOver(builder.carrier, containers=(*builder.carrier.containers, held))
             raise _of_another_graph(what, value, builder, span)
         if home.default_of:
             raise CaptureError(
@@ -394,6 +431,7 @@ class Ownership:
                 hint=f"write `{home.default_of}=None`, and create a new one in the function",
             )
         if home.is_choice:
+            self.let_grow(home.chosen_from)  # whose items are rows then, which can change
             raise CaptureError(
                 f"{what} is one of two {_kind(value)}s, chosen at run time",
                 span,
@@ -485,11 +523,13 @@ def _is_below(builder: Builder, region: int) -> bool:
 def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None) -> CaptureError:
     kind = _kind(value)
     if builder.kind == "loop":
-        hint = "assign a new one to the variable: state = {**state, 'x': x}"
+        hint = "assign a new object to the variable, or keep the value in a variable of its own"
         if isinstance(value, (list, deque)):
             hint = LIST_IN_LOOP
-        elif not isinstance(value, (dict, set)):
-            hint = "assign a new object to the variable, or keep the value in a variable of its own"
+        elif isinstance(value, set):
+            hint = "keep a flag for each number: seen = np.zeros(size, bool), then `seen[n] = True` and `if seen[n]:`"
+        elif isinstance(value, dict):
+            hint = "assign a new one to the variable: state = {**state, 'x': x}"
         return CaptureError(f"{what}, {with_article(kind)} made before the loop, changes inside it", span, hint)
     where = "the function that ut.map calls" if builder.kind == "map" else f"`{builder.name}`, a captured function"
     return CaptureError(

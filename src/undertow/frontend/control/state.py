@@ -112,16 +112,36 @@ def differing(one: State, other: State) -> set[int]:
 def refill(state: State) -> None:
     """Let all containers hold what they hold in a state."""
     for container, held in state.contents.values():
-        _refill(container, held)
+        refilled(container, held)
 
 
-def _refill(container: Any, contents: Any) -> None:
+def refilled(container: Any, contents: Any) -> None:
+    """Let a container hold this."""
     if not _is_same(container, contents):
         container.clear()
         if isinstance(container, dict):
             dict.update(container, contents)  # `update` of a Counter adds
         else:
             (container.update if isinstance(container, set) else container.extend)(contents)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A container that a loop changes, and how the user wrote it where it does."""
+
+    value: Any
+    called: str
+    replaced: frozenset[int] = frozenset()  # the leaves that are arrays, and become other arrays in the loop
+
+    def items(self) -> tuple[list[Any], tuple[Any, ...]]:
+        """Its keys and what it holds now."""
+        held = held_by(self.value)
+        return (list(held), tuple(held.values())) if isinstance(held, dict) else (list(range(len(held))), tuple(held))
+
+    def hold(self, keys: Sequence[Any], items: Sequence[Any]) -> None:
+        """Let it hold these."""
+        held = held_by(self.value)
+        refilled(held, dict(zip(keys, items, strict=True)) if isinstance(held, dict) else items)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -169,7 +189,7 @@ def join_states(
         if not ends:
             continue
         if all(_is_same(end, ends[0]) for end in ends) and (isinstance(held, set) or _is_same(held, ends[0])):
-            _refill(container, ends[0])
+            refilled(container, ends[0])
             continue
         if len(ends[0]) != len(ends[-1]) or (
             not isinstance(held, _SEQUENCES) and keys_of(ends[0]) != keys_of(ends[-1])
@@ -186,7 +206,7 @@ def join_states(
         for item in range(len(ends[0])) if isinstance(held, _SEQUENCES) else ends[0]:
             a, b = (ABSENT if side is None else side[item] for side in sides)
             items[item] = join_values("", a, b, regions, ctx, called)
-        _refill(container, list(items.values()) if isinstance(held, _SEQUENCES) else items)
+        refilled(container, list(items.values()) if isinstance(held, _SEQUENCES) else items)
 
 
 def join_where_it_falls(

@@ -34,6 +34,7 @@ from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
 from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, is_run_time, needing_loop, needs_loop
+from undertow.frontend.interpret.written import Computed
 from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.calling import is_user_code
 from undertow.frontend.syntax.queries import is_plain, syntax_name, targets
@@ -208,6 +209,7 @@ class Containers(Expressions):
             item = value[key]
             return settled(self.ctx.session.seen(self.owned.adopt(item)), self.ctx)
         if isinstance(value, (list, tuple, str, range)) and isinstance(key, slice):
+            self.owned.let_grow(value)
             raise CaptureError(
                 f"{kind_of(value)} cannot be cut at a traced index: its length would be known only at run time",
                 hint="make an array first: ut.asarray(items)[:n]",
@@ -258,13 +260,7 @@ class Containers(Expressions):
             return generator if isinstance(node, ast.GeneratorExp) else (yield self.collected(generator))
         over = self.iterate(source, self.span(first, env))
         if isinstance(node, ast.GeneratorExp):
-            parts = [node.elt, *(test for clause in node.generators for test in clause.ifs)]
-            parts += [clause.iter for clause in node.generators[1:]]
-            work = self._comprehend(node, inner, over, None)
-            made = CapturedGenerator(self.ctx, work, env.closure.name, over, all(map(is_plain, parts)))
-            if over is not source:
-                made.again = TracedGenerator(node, inner, source)
-            return self.owned.own(made)
+            return self.generator(TracedGenerator(node, inner, source), over)
         found: list[Any] = []
         checkpoint, before = self.ctx.open_builder.checkpoint(), self.save(inner)
         try:
@@ -279,6 +275,20 @@ class Containers(Expressions):
         if isinstance(node, ast.ListComp):
             return self.owned.new_list(found, self.span(node, env).place)
         return self.owned.own(set(found))
+
+    def generator(self, whole: TracedGenerator, over: Any = None) -> CapturedGenerator:
+        """A generator over as many items as are known; as a loop of the graph, where which count is not."""
+        node = whole.node
+        if over is None:
+            over = self.iterate(whole.over, self.span(node, whole.env))
+        parts = [node.elt, *(test for clause in node.generators for test in clause.ifs)]
+        parts += [clause.iter for clause in node.generators[1:]]
+        work = self._comprehend(node, whole.env, over, None)
+        made = CapturedGenerator(self.ctx, work, whole.env.closure.name, over, all(map(is_plain, parts)))
+        if over is not whole.over:
+            made.again = whole
+        own: CapturedGenerator = self.owned.own(made)
+        return own
 
     def _comprehend(self, node: Any, env: Env, over: Any, items: list[Any] | None) -> Work:
         """Collect the items of a comprehension, or hand over those of a generator, one at a time."""
@@ -536,8 +546,12 @@ _LOOKUPS: dict[type, str] = {
 
 def _keep_every(node: Any, test: ast.expr) -> str:
     """The hint for a comprehension that would choose items at run time."""
+    if isinstance(test, Computed):
+        return "make a list of it first, and loop over that: list(filter(f, items))"
     if isinstance(node, ast.DictComp):
         return "the keys of a dict are known at capture time: keep them all, and choose a value for each"
+    if isinstance(test, Computed):
+        return "make a list of it first, and loop over that: list(filter(f, items))"
     kept = f"{ast.unparse(node.elt)} if {ast.unparse(test)} else 0"
     return f"the number of items is known at capture time: keep them all, as in `{kept}`, or add up in a `for` loop"
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, kind_of
 from undertow.frontend.control.body import graph_loop
+from undertow.frontend.control.carrying import Carrying
 from undertow.frontend.control.merge import Joined, force, unify
 from undertow.frontend.control.ownership import LIST_IN_LOOP
 from undertow.frontend.control.restart import StartOver, until_fixpoint
-from undertow.frontend.control.state import State, name_of
+from undertow.frontend.control.state import Held, State, held_by, name_of, reached
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.interpret.drive import Work, drive
@@ -237,6 +238,7 @@ class _Statements:
     value: Any = None  # of the `return`
     span: Span | None = None  # of the `return`, if there is one
     arrays: tuple[Traced, ...] = ()  # those from outside the loop that it changes
+    containers: tuple[Held, ...] = ()  # those from outside the loop that it changes
     changing: dict[str, Undefined] = field(
         default_factory=dict
     )  # variables without a graph value (None, strings) that an iteration changes
@@ -265,6 +267,7 @@ def _statement_loop(
     known = _Statements()
     is_endless = False
     values_last: list[Any] = []  # of the variables, at the end of a round
+    carrying = Carrying(interp.owned, known, ())
     carried, fixed = _carry((assigned - set(own)) | kept, known, env, interp)
     first, last = len(own), len(own) + len(carried.leaves)
 
@@ -273,9 +276,14 @@ def _statement_loop(
         ctx.open_builder.carrier = known
         for array, param in zip(known.arrays, params[last:], strict=False):
             interp.changes.put(array, param)
+        carrying.enter(in_containers(params))
+
+    def in_containers(params: list[Traced]) -> list[Traced]:
+        begin = last + len(known.arrays)
+        return params[begin : begin + len(carrying.leaves)]
 
     def flags_of(params: list[Traced]) -> list[Traced]:
-        return params[last + len(known.arrays) :]
+        return params[last + len(known.arrays) + len(carrying.leaves) :]
 
     def header(params: list[Traced]) -> Work:
         nonlocal is_endless
@@ -298,6 +306,7 @@ def _statement_loop(
         return Traced(ctx.open_builder, ctx.open_builder.gate(Const(np.True_), span)) if going is None else going
 
     def body(params: list[Traced]) -> Work:
+        carrying.belong_here()
         if index is not None:
             assert isinstance(node, ast.For)
             item = yield index.item(params[0])
@@ -313,17 +322,19 @@ def _statement_loop(
         # A `for` ends anyway, so its test need not know that an iteration has raised an error: it counts.
         after_raise = BREAK if index is None else CONTINUE
         outcome = raised_as(after_raise, (yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
-        _refuse_changed_containers(before, span)
+        _refuse_changed_containers(before, carrying, span)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
         nexts = [] if index is None else [params[0] + index.step]
         taken = carried.take(known, env, interp, span)
         nexts += taken
         values_last[:] = [force(env.vars[name], ctx) for name in carried.names]
-        interp.owned.check_round(began, carried.before, values_first, values_last)
+        interp.owned.check_round(began, carried.before, values_first, values_last, is_outside)
+        interp.owned.check_carried(known.containers, [*carried.before, *values_last])
         for held in (carried.leaves, taken):
             interp.aliases.check_outside(known.arrays, list(zip(carried.owners, held, strict=True)))
         nexts += [Traced(array.builder, array.port) for array in known.arrays]
+        nexts += carrying.take(span)
         exits = exits_of(outcome)
         if set(exits) <= {CONTINUE}:
             return nexts + flags_of(params)
@@ -332,8 +343,13 @@ def _statement_loop(
             raise StartOver(known, exits=exits, value=value, span=returned)
         return nexts + _flags(outcome, flags_of(params), interp)
 
+    def is_outside(container: Any) -> bool:
+        """Does something else hold a container that a variable of the loop holds before it?"""
+        others = tuple(value for name, value in before.vars.items() if name not in carried.names)
+        return interp.owned.is_older(container, env.made) or id(held_by(container)) in reached(others, before)
+
     def attempt() -> Work:
-        nonlocal carried, fixed, last
+        nonlocal carried, fixed, last, carrying
         interp.restore(before, env)
         ctx.span = span
         if known.options:
@@ -342,13 +358,19 @@ def _statement_loop(
         initial = [*([] if index is None else [index.start]), *carried.leaves]
         initial += [Traced(array.builder, array.port) for array in known.arrays]
         names = [*own, *carried.labels, *("array" for _ in known.arrays)]
+        carrying = Carrying(interp.owned, known, known.containers)
+        initial += carrying.leaves
+        names += carrying.labels
         if known.exits:
             value = known.value if RETURN in known.exits else None
             leaves = flatten(value, is_traced)[0]
             returned = list(map(blank, leaves))
             initial += [np.int32(_GO_ON), *returned]
             names += ["flow", *["value"] * len(returned)]
-        return graph_loop(ctx, initial, names, header, body)
+        try:
+            return (yield graph_loop(ctx, initial, names, header, body))
+        finally:
+            carrying.leave()
 
     results = yield until_fixpoint(known, attempt)
     if results is None:
@@ -370,6 +392,7 @@ def _statement_loop(
     interp.owned.own_results([env.vars[name] for name in carried.names], values_last)
     for array, result in zip(known.arrays, results[last:], strict=False):
         interp.changes.update(array, result, "an array", "x = x.copy()")
+    carrying.finish(in_containers(results))
     flags = flags_of(results)
     if BREAK in known.exits and node.orelse and not is_endless:
         has_ended = functions.equal(flags[0], _GO_ON)
@@ -432,8 +455,11 @@ def _flags(outcome: Outcome, flags: list[Traced], interp: Interpreter) -> list[A
     return [outcome.flow if is_same else interp.item(np.array(table, np.int32), outcome.flow), *leaves]
 
 
-def _refuse_changed_containers(before: State, span: Span | None) -> None:
-    for container, held in before.contents.values():
+def _refuse_changed_containers(before: State, carrying: Carrying, span: Span | None) -> None:
+    carried = {id(held_by(held.value)) for held in carrying.containers}
+    for key, (container, held) in before.contents.items():
+        if key in carried:
+            continue
         pairs = zip(*(x.values() if isinstance(x, dict) else x for x in (container, held)), strict=False)
         changed = (
             container != held

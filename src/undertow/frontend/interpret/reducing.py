@@ -216,6 +216,13 @@ def generator_over(
     return made
 
 
+def _filter_known(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
+    """`filter` of as many items as are known: which of them stay may be known only at run time."""
+    if env is None or len(args) != 2 or kwargs:
+        return interp.call_native(builtins.filter, args, kwargs)
+    return interp.generator(_filter(interp, env, *args))
+
+
 def _filter(interp: Any, env: Env | None, function: Any, over: Any) -> TracedGenerator:
     assert env is not None
     if function is None:
@@ -454,10 +461,10 @@ def with_loops(table: dict[Any, Handler]) -> dict[Any, Handler]:
         builtins.enumerate: _enumerate,
         builtins.reversed: _reversed,
         builtins.map: _map,
-        builtins.filter: _filter,
     }
     return {
         **table,
         **{f: _reducing(f, reduce, table.get(f) or _native(f)) for f, reduce in reductions.items()},
         **{f: _over_items(f, make, table.get(f)) for f, make in items.items()},
+        builtins.filter: _over_items(filter, _filter, _filter_known),
     }
