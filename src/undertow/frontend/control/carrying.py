@@ -22,19 +22,19 @@ from undertow.frontend.values.traced import is_traced
 from undertow.frontend.values.tree import Structure, flatten, unflatten
 
 
-def _is_leaf(item: Any) -> bool:
+def is_leaf(item: Any) -> bool:
     """Is an item a value of the graph, or something that changes on its own?"""
-    return is_traced(item) or _is_apart(item)
+    return is_traced(item) or is_apart(item)
 
 
-def _is_apart(item: Any) -> bool:
+def is_apart(item: Any) -> bool:
     """Is an item a container, which changes on its own and is not carried with the one that holds it?"""
     return isinstance(item, GrowingList) or (held_by(item) is not None and not callable(item))
 
 
 def _is_carried(held: Held, n: int, leaf: Any) -> bool:
     """Does the loop carry this leaf of a container? Arrays that change in place are carried as such."""
-    return not _is_apart(leaf) and (n in held.replaced or not is_array(leaf))
+    return not is_apart(leaf) and (n in held.replaced or not is_array(leaf))
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class Carrying:
     def __post_init__(self) -> None:
         for held in self.containers:
             keys, items = held.items()
-            parts, structure = flatten(items, _is_leaf)
+            parts, structure = flatten(items, is_leaf)
             self.keys.append(keys)
             self.items.append(items)
             self.parts.append(parts)
@@ -92,10 +92,10 @@ class Carrying:
                     span,
                     hint=_how_to_grow(held.value),
                 )
-            parts, structure = flatten(items, _is_leaf)
+            parts, structure = flatten(items, is_leaf)
             if structure != self.structures[k]:
                 pairs = zip(self.items[k], items, strict=True)
-                one, other = next((a, b) for a, b in pairs if flatten(a, _is_leaf)[1] != flatten(b, _is_leaf)[1])
+                one, other = next((a, b) for a, b in pairs if flatten(a, is_leaf)[1] != flatten(b, is_leaf)[1])
                 raise TypeMismatch(
                     f"an item of `{held.called}` is {describe(one)} before the loop and {describe(other)} after one "
                     "iteration",

@@ -198,6 +198,16 @@ class Ownership:
                     hint=f"work on a new one, {called} = {_copied(container, called)}, and return that",
                 )
 
+    def may_be_returned(self, values: Sequence[Any]) -> bool:
+        """May a function have returned one of these, as a part of something or as one of two?"""
+        homes = [self._homes.get(id(value)) for value in values]
+        return any(id(value) in self._returned for value in values) or any(home and home.is_chosen for home in homes)
+
+    def let_arguments_grow(self, function: Specialization) -> None:
+        """Lists among the arguments of a function that it changes: lists of run-time length, if they may be."""
+        for container, _, _ in function.changed.values():
+            self.let_grow(container)
+
     def adopt(self, value: Any) -> Any:
         """Note what code other than the user's returns, if it is new: nobody else holds it."""
         is_tuple = type(value) is tuple

@@ -136,7 +136,9 @@ class Held:
     def items(self) -> tuple[list[Any], tuple[Any, ...]]:
         """Its keys and what it holds now."""
         held = held_by(self.value)
-        return (list(held), tuple(held.values())) if isinstance(held, dict) else (list(range(len(held))), tuple(held))
+        if isinstance(held, dict):
+            return list(dict.keys(held)), tuple(dict.values(held))
+        return list(range(len(held))), tuple(held)
 
     def hold(self, keys: Sequence[Any], items: Sequence[Any]) -> None:
         """Let it hold these."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.control.aliasing import is_array
+from undertow.frontend.control.handing_back import Handover, containers_in, hand_back, places_of, put_in
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
@@ -115,7 +116,18 @@ class CaptureSession(Scope):
         arguments = take_arguments(definition, args, kwargs)
         callee = yield self.specialize(definition, arguments)
         self._hand_over(callee, arguments)
-        return self.write_call(callee, arguments)[0]
+        passed: Mapping[str, Any] = {}
+        caller = next(reversed(self._open.values()), None)
+        has_own = caller is not None and not caller.definition.hands_key_on  # else the arguments are copies
+        if has_own and (callee.handed_back or callee.returns_arguments or callee.may_hold_arguments):
+            passed = definition.closure.signature.bind(*args, **kwargs).arguments
+        value = self.write_call(callee, arguments, passed=passed)[0]
+        containers = containers_in(passed)
+        if callee.may_hold_arguments and passed:
+            self.interpreter.owned.own_choice(value, list(containers.values()))
+        for place, path in callee.returns_arguments if passed else ():
+            value = put_in(value, place, containers[path])
+        return value
 
     def _with_growing(
         self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]
@@ -136,6 +148,7 @@ class CaptureSession(Scope):
         """The containers of its arguments are copies, which belong to this graph."""
         owned = self.interpreter.owned
         bound = function.definition.closure.signature.bind(*args, **kwargs)
+        function.handover = Handover.of(function.definition.short_name, bound.arguments)
         for name, value in bound.arguments.items():
             owned.own_containers(value, function)
             if type(value) is list:
@@ -152,15 +165,17 @@ class CaptureSession(Scope):
             caller = next(reversed(self._open.values()))
             if caller.definition.hands_key_on:  # a gradient calls it with the arguments of its own caller
                 caller.changed.update(callee.changed)
-            else:
-                owned.check_arguments(callee, is_called=True)
         for structure in arguments.structures:
             for token in structure:
                 if token[0] == "static":
                     owned.hand(token[1].value, callee.definition.name)
 
     def write_call(
-        self, callee: Specialization, arguments: Arguments, tangents: Mapping[int, Any] | None = None
+        self,
+        callee: Specialization,
+        arguments: Arguments,
+        tangents: Mapping[int, Any] | None = None,
+        passed: Mapping[str, Any] | None = None,
     ) -> tuple[Any, list[Traced]]:
         builder = self.ctx.open_builder
         assert callee.results is not None
@@ -185,7 +200,10 @@ class CaptureSession(Scope):
                 inputs.append(operand(Traced(*what)))
         types = tuple(t.erased() for t in callee.results.types)
         types += tuple(callee.types[k].erased() for k in callee.written)
-        types += tuple(array.type.erased() for array in callee.outer_arrays) + ((CTL,) if effectful else ())
+        types += tuple(array.type.erased() for array in callee.outer_arrays)
+        first_back = len(types)
+        types += tuple(type.erased() for record in callee.handed_back for type in record.types)
+        types += (CTL,) if effectful else ()
         op, attrs = "call", Attrs(callee=callee.name)
         wanted: tuple[int, ...] = ()
         if tangents is not None:
@@ -216,6 +234,13 @@ class CaptureSession(Scope):
         results = values[visible : len(types)]
         if tangents is None:  # what a derivative changes are copies of its arguments
             self._change_arguments(callee, arguments, results)
+            if passed:
+                back = values[first_back : len(types)]
+                flags = (weak for record in callee.handed_back for weak in record.weak)
+                for value_back, is_weak in zip(back, flags, strict=False):
+                    value_back.is_weak = is_weak
+                name = callee.definition.short_name
+                hand_back(callee.handed_back, passed, back, self.interpreter.owned, name)
         for array, result in zip(callee.outer_arrays, results[len(callee.written) :], strict=False):
             self.interpreter.changes.update(array, result, "an array", "x = x.copy()")
         return value, values[len(types) :]
@@ -377,10 +402,18 @@ class CaptureSession(Scope):
                 is_disordered = "effect" in list(function.hidden)[known:]
                 if len(function.hidden) != known and (function.was_called_open or is_disordered):
                     raise StartOver(function, hidden=function.hidden)
-                self.interpreter.owned.check_arguments(function, function.was_called_open)
+                is_outermost = function is next(iter(self._open.values()))
+                if is_outermost or definition.hands_key_on:
+                    self.interpreter.owned.check_arguments(
+                        function, definition.hands_key_on and function.was_called_open
+                    )
+                else:
+                    self.interpreter.owned.let_arguments_grow(function)
                 ports = self.result_ports(function, value)
                 self._note_arrays(function, builder, leaves, value)
                 ports += self._written_ports(function, builder, leaves, value)
+                ports += self._handed_ports(function)
+                self._note_returned(function, value)
                 if "effect" in function.hidden:
                     ports.append(self.last_effect(builder))
                 function.graph = self.graphs[function.name] = builder.finish(ports)
@@ -432,6 +465,31 @@ class CaptureSession(Scope):
         )
         arrays = [*(leaves[k] for k in written), *function.outer_arrays]
         return [port_in(Traced(array.builder, array.port), 0, self.ctx) for array in arrays]
+
+    def _note_returned(self, function: Specialization, value: Any) -> None:
+        """Which containers among its arguments a function returns: its caller gets its own ones."""
+        assert function.handover is not None
+        same = places_of(value, function.handover.containers)
+        paths = {path for _, path in same}
+        others = [item for path, item in function.handover.containers.items() if path not in paths]
+        may_hold = self.interpreter.owned.may_be_returned(others)
+        known = (function.returns_arguments, function.may_hold_arguments)
+        if function.was_called_open and known != (same, may_hold):
+            raise StartOver(function, returns_arguments=same, may_hold_arguments=may_hold)
+        function.returns_arguments, function.may_hold_arguments = same, may_hold
+
+    def _handed_ports(self, function: Specialization) -> list[Port]:
+        """What containers among the arguments hold now, as further results."""
+        is_outermost = function is next(iter(self._open.values())) and not function.was_called_open
+        if is_outermost or function.definition.hands_key_on or not (function.changed or function.handed_back):
+            return []
+        assert function.handover is not None
+        records, leaves = function.handover.ends(function.changed)
+        if function.was_called_open and records != function.handed_back:
+            raise StartOver(function, handed_back=records)
+        function.handed_back = records
+        types = [type for record in records for type in record.types]
+        return [port_in(leaf, 0, self.ctx, type.dtype) for leaf, type in zip(leaves, types, strict=True)]
 
     # -- results -------------------------------------------------------------------------------------------
 

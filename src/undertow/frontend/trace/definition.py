@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief, kind_of
+from undertow.frontend.control.handing_back import HandedBack, Handover, Path
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.options import needed
@@ -245,6 +246,12 @@ class Specialization:
     changed_arrays: dict[int, tuple[str, str, Any]] = field(default_factory=dict)
     # Arrays among its arguments that it changes in place: each is a further result of its graph.
     written: tuple[int, ...] = ()
+    # Other containers among its arguments that it changes: what they hold are further results.
+    handed_back: tuple[HandedBack, ...] = ()
+    handover: Handover | None = None
+    # Where its result is a container among its arguments; and whether it may hold others of them.
+    returns_arguments: tuple[tuple[Path, Path], ...] = ()
+    may_hold_arguments: bool = False
     # For each result, the leaves among its arguments that it may be, or be a view of; and such arrays from outside.
     shares: tuple[frozenset[int], ...] = ()
     shares_outside: tuple[tuple[Any, ...], ...] = ()
