@@ -20,6 +20,8 @@ from undertow.errors import UndertowError
 from undertow.ray.extra import network, the_ray
 from undertow.ray.launcher import RayLauncher
 from undertow.ray.local import PATIENCE, Keeper, inside
+from undertow.ray.standing import find
+from undertow.ray.survey import Survey, survey
 from undertow.ray.table import Rows
 
 STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told otherwise
@@ -128,26 +130,51 @@ def connect(
 
     `address`: what `ray.init` takes, of a node of the cluster; "auto" finds the one of this machine, or that of
     `undertow cluster up`. If this program is connected to Ray already, that is used. `workers`: one for each processor
-    of the cluster, unless told otherwise; each asks Ray for so many `processors`, and `scheduling` is Ray's strategy to
-    place them. `listen`: where this program listens to its workers, "tcp://ADDRESS:*"; as Ray knows this machine, if
-    not given.
+    of the cluster that is free, unless told otherwise; each asks Ray for so many `processors`, and `scheduling` is
+    Ray's strategy to place them. `listen`: where this program listens to its workers, "tcp://ADDRESS:*"; as Ray knows
+    this machine, if not given.
     """
 
     def enter(stack: contextlib.ExitStack) -> Pool:
         net = network()
         ray = the_ray()
         if not ray.is_initialized():
-            stack.enter_context(keeping_signals())
-            initialize(ray, address)
-            stack.callback(ray.shutdown)
+            join(stack, ray, address)
         count = workers
         if count is None:
-            count = max(1, int(ray.cluster_resources().get("CPU", 1) / processors if processors else 1))
+            count = max(1, int(ray.available_resources().get("CPU", 0) / processors if processors else 1))
         launcher = RayLauncher(SERVICES, GUESTS, processors, scheduling)
         where = listen or f"tcp://{ray.util.get_node_ip_address()}:*"
         return stack.enter_context(Pool(launcher, net, count, retries, listen=where).open(seconds))
 
     return Cluster(enter)
+
+
+def join(stack: contextlib.ExitStack, ray: Any, address: str) -> None:
+    """Connect this program to a cluster that is there, until the stack is closed."""
+    stack.enter_context(keeping_signals())
+    if address == "auto" and "RAY_ADDRESS" not in os.environ and (standing := find()) is not None:
+        address = standing.address
+        stack.enter_context(inside(standing.environment, ray))
+    try:
+        initialize(ray, address)
+    except ConnectionError as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        where = "on this machine" if address == "auto" else f"at {address}"
+        raise UndertowError(
+            f"there is no Ray cluster {where}: {lines[0]}",
+            hint="`undertow cluster up` or `ray start --head` starts one; ut.ray.cluster() needs none",
+        ) from None
+    stack.callback(ray.shutdown)
+
+
+def seen(address: str = "auto") -> Survey:
+    """What is on a cluster that is there."""
+    ray = the_ray()
+    with contextlib.ExitStack() as stack:
+        if not ray.is_initialized():
+            join(stack, ray, address)
+        return survey(ray, ray.get_runtime_context().gcs_address)
 
 
 def ray_that_is_free() -> Any:

@@ -121,6 +121,7 @@ def keep(kind: str, folder: Path, command: list[str], variables: Mapping[str, st
         [sys.executable, "-I", str(HERE / "keeper.py"), kind, str(folder), *command],
         stdin=subprocess.DEVNULL if kind == "alone" else subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if kind == "alone" else None,  # whoever reads the end of ours would wait for it
         start_new_session=True,
         env={**os.environ, **variables},
     )
