@@ -98,7 +98,7 @@ class _Lost(Exception):
         self.peer, self.error = peer, error
 
 
-_TURNS: WeakKeyDictionary[Pool, threading.Lock] = WeakKeyDictionary()  # streams of a pool must not overlap
+_LOCKS: WeakKeyDictionary[Pool, threading.Lock] = WeakKeyDictionary()  # streams of a pool must not overlap
 
 
 class Fleet:
@@ -114,6 +114,7 @@ class Fleet:
         rule: Rule,
         retries: int = 3,
         options: dict[str, Any] | None = None,
+        reduce: str = "ring",
     ) -> None:
         self.pool = pool
         self.replica = replica
@@ -121,11 +122,13 @@ class Fleet:
         self._saved = Saved(function)
         self._has_aux, self._structure, self._rule = has_aux, structure, rule
         self._retries, self._options = retries, options or {}
+        self._reduce = reduce
+        self._turn = 0  # grows when an attempt fails
         self._job = pool.new_stream()
         self._steps: dict[Peer, int | None] = {}  # of the replica that a worker has; None if that is not known
         self._versions: dict[Peer, int] = {}  # of its function
         self._memories: dict[Peer, tuple[Where, View]] = {}  # of those on this machine
-        self._turn = _TURNS.setdefault(pool, threading.Lock())
+        self._lock = _LOCKS.setdefault(pool, threading.Lock())
 
     @property
     def workers(self) -> int:
@@ -145,7 +148,7 @@ class Fleet:
         losses = 0
         while True:
             try:
-                with self._turn:
+                with self._lock:
                     return self._attempt(orders, rates)
             except _Lost as lost:
                 losses += 1
@@ -186,6 +189,7 @@ class Fleet:
             replies = self._results(futures, stream)
         except BaseException:
             self._steps.update(dict.fromkeys(ring))  # some may have made the update
+            self._turn += 1
             raise
         found: Found = []
         reports = []
@@ -221,6 +225,8 @@ class Fleet:
             "shards": [order for order, _ in orders[first:end]],
             "is_alone": len(orders) == 1,
             "rates": _header(list(rates)),
+            "reduce": self._reduce,
+            "turn": self._turn,
             "reports": place == len(ring) - 1,
             "before": self._memories[ring[place - 1]][0] if self._is_near(ring) else None,
         }

@@ -23,6 +23,7 @@ from undertow.parallel.program import gradient, loaded
 from undertow.parallel.replica import Replica, Rule
 from undertow.parallel.ring import Messages, all_reduce
 from undertow.parallel.sums import one_after_the_other, weighted
+from undertow.parallel.torch_reduce import Groups
 
 Json = Any
 
@@ -58,6 +59,7 @@ class Training:
         self._abandoned = 0  # steps with streams up to this number
         self._memory = Memory() if is_possible() else None
         self._views: dict[str, View] = {}  # of the memory of others, by its name
+        self._groups = Groups()
 
     def serve(self, parts: Sequence[Buffer]) -> list[Buffer]:
         """One call."""
@@ -123,7 +125,11 @@ class Training:
             if memory is not None:
                 memory.clear()
                 way = Passage(stream, memory, self._view(header["before"]))
-            total = all_reduce(way, ring, ring.index(self._member.peer), leaves)
+            place = ring.index(self._member.peer)
+            if header["reduce"] == "torch":
+                total = self._groups.all_reduce(stream, ring, place, header["turn"], self._host(), leaves)
+            else:
+                total = all_reduce(way, ring, place, leaves)
             self._check(number)
         finally:
             self._stream = None
@@ -137,6 +143,11 @@ class Training:
         if memory is not None:
             return message({**found, "places": memory.put(arrays)}, held)
         return message(found, [*held, *arrays])
+
+    def _host(self) -> str:
+        """By which name others reach this worker."""
+        own = next(peer.address for peer in self._member.peers if (peer.worker, peer.incarnation) == self._member.peer)
+        return own.partition("://")[2].rpartition(":")[0].strip("[]")
 
     def _view(self, where: Json) -> View:
         name = where[2]

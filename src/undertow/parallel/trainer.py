@@ -25,6 +25,7 @@ from undertow.parallel.shards import cut, mean_of
 from undertow.tracebacks import guarded
 
 FEWEST_SHARDS = 4
+REDUCES = ("ring", "torch")
 THREADS = 1  # of each worker, unless told otherwise: there is one for each processor
 
 
@@ -45,7 +46,8 @@ class DataParallel:
 
     With `has_aux` the loss returns a pair, the float and anything else. `clip` is the largest norm of the gradients
     together. `retries`: how often a step may lose a worker, and be begun again. `seed`: of functions that draw random
-    numbers. Other keywords are options of the runs on workers, such as `memory` and `threads` (1).
+    numbers. `reduce="torch"` adds up by torch.distributed where workers have PyTorch; bits then depend on the number of
+    workers. Other keywords are options of the runs on workers, such as `memory` and `threads` (1).
     """
 
     def __init__(
@@ -62,9 +64,12 @@ class DataParallel:
         state: optim.State | None = None,
         retries: int = 3,
         cluster: Any = None,
+        reduce: str = "ring",
         **options: Any,
     ) -> None:
         check_optimizer(optimizer)
+        if reduce not in REDUCES:
+            raise UndertowError(f"unknown way to reduce: {brief(reduce)}", hint=f"choose from {', '.join(REDUCES)}")
         settings().with_(**options)  # refuses wrong ones here
         pool = pool_of(cluster)
         self._optimizer = optimizer
@@ -82,6 +87,7 @@ class DataParallel:
             Rule(optimizer, clip),
             retries,
             {"threads": THREADS, **changed_limits(), **options},
+            reduce,
         )
 
     def step(self, *batch: Any, learning_rate: Any = None) -> Any:

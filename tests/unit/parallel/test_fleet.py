@@ -4,6 +4,7 @@ and neither do workers that are lost, whatever they were at.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -178,3 +179,29 @@ def test_two_trainers_share_a_pool() -> None:
         one.close()
         assert train(two)
         assert learners.same_bits(arrays_of(two), learners.expected(STEPS)[1])
+
+
+def test_what_is_refused() -> None:
+    with Simulation(seed=5) as simulation:
+        pool = simulation.pool(2, services).open()
+        for wrong, said in (
+            ({"reduce": "nccl"}, "unknown way to reduce"),
+            ({"shards": 0}, "shards is 0"),
+            ({"thread": 1}, "unknown option 'thread'"),
+            ({"state": ut.optim.SGD(0.1).init(learners.params())}, "do not fit the parameters"),
+        ):
+            with pytest.raises(ut.UndertowError, match=said):
+                trainer_on(pool, **wrong)  # type: ignore[arg-type]
+        if importlib.util.find_spec("torch") is None:
+            with pytest.raises(ut.RunError, match=r"needs PyTorch on all workers[^$]*pip install torch"):
+                trainer_on(pool, reduce="torch").step(learners.batches(1)[0])
+        with pytest.raises(ut.TypeMismatch, match="workers have no Mine"):
+            DataParallel(learners.loss, learners.params(), Mine(0.1), cluster=pool)
+        with pytest.raises(ut.TypeMismatch, match="workers take arrays"):
+            DataParallel(learners.loss, {"w": ut.Variable(1.0)}, ut.optim.SGD(0.1), cluster=pool)
+        with pytest.raises(ut.UndertowError, match="is no cluster"):
+            DataParallel(learners.loss, learners.params(), learners.OPTIMIZER, cluster=5)
+
+
+class Mine(ut.optim.SGD):
+    """An optimizer of the user's."""
