@@ -192,6 +192,48 @@ def _energy_slope(x: np.ndarray) -> np.ndarray:
 _SIGNAL = np.array([1, 2j, -1.5 + 1j, 0.5, 3, -2j, 1 + 1j, 0.25])
 _MATRIX = np.array([[1, 1j], [0.5 - 1j, 2]])
 
+
+@ut.function
+def equations(a: ut.c128[None, None], b: ut.c128[None]):
+    hermitian = a @ a.conj().T + 2 * np.eye(len(a))
+    tall = a[:, :2] + 0.5j
+    solved = np.linalg.solve(hermitian, b), np.linalg.inv(hermitian), np.linalg.pinv(tall), np.linalg.lstsq(tall, b)[0]
+    return solved, np.linalg.cholesky(hermitian), np.linalg.cholesky(hermitian, upper=True), np.linalg.eigvalsh(a)
+
+
+@ut.function
+def determinants(a: ut.c128[2, 3, 3]):
+    sign, size = np.linalg.slogdet(a)
+    values = np.linalg.eigvalsh(a, UPLO="U"), np.linalg.svdvals(a[:, :2]), np.linalg.matrix_rank(a)
+    return (
+        np.linalg.det(a),
+        sign,
+        size,
+        values,
+        np.linalg.norm(a[0], 2),
+        np.linalg.cond(a[0]),
+        np.linalg.det(a[:, :0, :0]),
+    )
+
+
+@ut.function
+def evolved(hamiltonian: ut.c128[2, 2], state: ut.c128[2], steps: ut.i64) -> ut.c128[2]:
+    """Crank-Nicolson: each step is unitary."""
+    if steps == 0:
+        return state
+    half = 0.05j * hamiltonian
+    after = np.linalg.solve(np.eye(2) + half, (np.eye(2) - half) @ state)
+    return evolved(hamiltonian, after, steps - 1)
+
+
+@ut.function
+def of_a_singular_matrix(a: ut.c128[2, 2]) -> ut.c128[2, 2]:
+    return np.linalg.inv(a)
+
+
+_PARTS = np.random.default_rng(0).normal(size=(2, 2, 3, 3))
+_STACK = _PARTS[0] + 1j * _PARTS[1]
+
 PROGRAMS = [
     program(fourier, (_SIGNAL,), (_SIGNAL[:1],), (_SIGNAL[:4],), tags="recursive arrays"),
     program(escape, (0.3 + 0.5j, 0j, 0), (1 + 1j, 0j, 0), (-0.1 + 0.65j, 0.1j, 3)),
@@ -222,4 +264,10 @@ PROGRAMS = [
         (_SIGNAL, np.cos(np.arange(10.0)).reshape(2, 5), 4), tags="arrays",
     ),
     program(turned_slope, (0.3,), tags="gradient", stated=[np.sin(0.3) / 2]),
+    program(
+        equations, (_STACK[0], np.array([1.0, 2j, -1])), (_STACK[1, 1:, 1:], np.array([1j, 0.5])), tags="arrays"
+    ),
+    program(determinants, (_STACK,), tags="arrays"),
+    program(evolved, (np.array([[1.0, 2j], [-2j, 0.5]]), np.array([1.0 + 0j, 0.0]), 5), tags="recursive arrays"),
+    program(of_a_singular_matrix, (np.array([[1.0, 1j], [1j, -1.0]]),), tags="fault arrays"),
 ]  # fmt: skip

@@ -14,7 +14,8 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import array as arrays
-from undertow.frontend.functions import creation, elementwise, plain
+from undertow.frontend.functions import complex_matrices as doubled
+from undertow.frontend.functions import creation, elementwise, parts, plain
 from undertow.frontend.functions import linalg as products
 from undertow.frontend.functions import reduction as along
 from undertow.frontend.functions.array import matrix_transpose
@@ -55,6 +56,12 @@ def _matrix(x: Any, name: str) -> Any:
     return value
 
 
+def _real_matrix(x: Any, name: str, hint: str) -> Any:
+    value = _matrix(x, name)
+    parts.refuse_complex(name, value, instead=hint)
+    return value
+
+
 @cache
 def _named(name: str) -> Any:
     """The class of named tuples in which NumPy gives what a function of this name finds."""
@@ -74,9 +81,13 @@ def solve(a: Any, b: Any, /) -> Any:
     left = _matrix(left, "solve")
     is_vector = type_of(right).rank == 1
     right = arrays.expand_dims(right, 1) if is_vector else _matrix(right, "solve")
-    batches = _common_batch(left, right)
-    found = emit("solve", [_batched(left, batches), _batched(right, batches)])[0]
+    found = doubled.solve(left, right, _solved) if parts.is_complex(left) else _solved(left, right)
     return arrays.squeeze(found, -1) if is_vector else found
+
+
+def _solved(left: Any, right: Any) -> Any:
+    batches = _common_batch(left, right)
+    return emit("solve", [_batched(left, batches), _batched(right, batches)])[0]
 
 
 def _common_batch(x: Any, y: Any) -> tuple[Any, ...]:
@@ -113,6 +124,8 @@ def inv(x: Any, /) -> Any:
 def pinv(x: Any, /, rcond: Any = None, rtol: Any = None) -> Any:
     """The pseudo-inverse: singular values up to `rcond` (or `rtol`) times the largest count as 0."""
     value = _matrix(x, "pinv")
+    if parts.is_complex(value):
+        return doubled.pseudo_inverse(value, lambda whole: pinv(whole, rcond, rtol))
     dtype = type_of(value).dtype
     cut = 1e-15 if rcond is None and rtol is None else rtol if rcond is None else rcond
     cut = number(cut, dtype) if isinstance(cut, (int, float)) else elementwise.astype(cut, dtype)
@@ -121,7 +134,7 @@ def pinv(x: Any, /, rcond: Any = None, rtol: Any = None) -> Any:
 
 def _eps(value: Any) -> float:
     """The distance of 1 to the next float."""
-    return float(np.spacing(type_of(value).dtype.numpy.type(1)))
+    return float(np.spacing(np.abs(np.ones((), type_of(value).dtype.numpy))))
 
 
 def _known_lengths(value: Any) -> tuple[int | None, int | None]:
@@ -136,7 +149,7 @@ def _least(value: Any) -> Any:
     eps = _eps(value)
     if is_static_int(rows) and is_static_int(columns):
         return float(max(rows, columns) * eps)
-    return plain.multiply(elementwise.astype(plain.maximum(rows, columns), type_of(value).dtype), eps)
+    return plain.multiply(elementwise.astype(plain.maximum(rows, columns), type_of(parts.real(value)).dtype), eps)
 
 
 def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
@@ -154,7 +167,7 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     rank = along.sum(plain.greater(values, plain.multiply(plain.max(values), cut)), dtype=i32)
     columns = arrays.expand_dims(right, 1) if type_of(right).rank == 1 else right
     apart = plain.subtract(matmul(left, arrays.expand_dims(x, 1) if type_of(right).rank == 1 else x), columns)
-    sums = along.sum(plain.square(apart), axis=0)
+    sums = along.sum(plain.square(_size(apart)), axis=0)
     m, n = dims(left)
     is_unique = plain.logical_and(plain.equal(rank, n), plain.greater(m, n))
     return x, arrays.slice_between(sums, None, plain.where(is_unique, dim(sums, 0), 0)), rank, values
@@ -190,19 +203,36 @@ def slogdet(x: Any, /) -> Any:
     >>> slogdet([[0.0, 1.0], [1.0, 0.0]])
     SlogdetResult(sign=np.float64(-1.0), logabsdet=np.float64(0.0))
     """
-    both = emit("slogdet", [_matrix(x, "slogdet")])[0]
+    value = _matrix(x, "slogdet")
+    if parts.is_complex(value):
+        found = doubled.determinant(value, "slogdet")
+        size = plain.abs(found)
+        is_zero = plain.equal(size, 0)
+        sign = plain.where(is_zero, 0, plain.divide(found, plain.where(is_zero, 1, size)))
+        return _named("slogdet")(sign, plain.log(size))
+    both = emit("slogdet", [value])[0]
     return _named("slogdet")(*arrays.unstack(both, axis=-1))
 
 
 def det(x: Any, /) -> Any:
     """The determinant. The gradient at a singular matrix is a fault: it needs the inverse."""
-    sign, logarithm = slogdet(x)
+    value = _matrix(x, "det")
+    if parts.is_complex(value):
+        return doubled.determinant(value, "det")
+    sign, logarithm = slogdet(value)
     return plain.multiply(sign, plain.exp(logarithm))
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Any:
-    """The lower triangle whose product with its transpose is x, symmetric and positive definite; or the upper one."""
+    """The lower triangle whose product with its transpose is x, symmetric and positive definite; or the upper one.
+
+    Of complex numbers the transpose is conjugated, and x is Hermitian.
+    """
     value = _matrix(x, "cholesky")
+    if parts.is_complex(value):
+        given = parts.conj(matrix_transpose(value)) if upper else value
+        found = doubled.from_blocks(emit("cholesky", [doubled.interleaved(given)])[0])
+        return parts.conj(matrix_transpose(found)) if upper else found
     if not upper:
         return emit("cholesky", [value])[0]
     return matrix_transpose(emit("cholesky", [matrix_transpose(value)])[0])
@@ -213,7 +243,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
 
     With mode="complete", of a matrix with more rows than columns, Q would be square: that is not there.
     """
-    value = _matrix(x, "qr")
+    value = _real_matrix(x, "qr", "r = np.linalg.cholesky(x.conj().T @ x, upper=True) is one; phases are open")
     rows, columns = _known_lengths(value)
     is_wide = rows is not None and columns is not None and rows < columns
     if mode not in ("reduced", "r") and not (mode == "complete" and (is_wide or rows == columns is not None)):
@@ -240,7 +270,8 @@ def eigh(x: Any, /, UPLO: str = "L") -> Any:
     """
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise CaptureError(f"eigh with UPLO={brief(UPLO)} cannot be captured", hint="use 'L' or 'U'")
-    packed = emit("eigh", [_matrix(x, "eigh")], lower=UPLO.upper() == "L")[0]
+    value = _real_matrix(x, "eigh", "ut.linalg.eigvalsh gives the eigenvalues; vectors are known but for a phase")
+    packed = emit("eigh", [value], lower=UPLO.upper() == "L")[0]
     return _named("eigh")(_first_row(packed), arrays.slice_between(packed, 1, None, axis=-2))
 
 
@@ -249,8 +280,16 @@ def _first_row(packed: Any) -> Any:
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> Any:
-    """The eigenvalues of a symmetric matrix, ascending; reads one triangle."""
-    return eigh(x, UPLO)[0]
+    """The eigenvalues of a symmetric matrix, or of a Hermitian one, ascending; reads one triangle."""
+    value = _matrix(x, "eigvalsh")
+    if not parts.is_complex(value):
+        return eigh(value, UPLO)[0]
+    lower = arrays.tril(value) if UPLO == "L" else parts.conj(matrix_transpose(arrays.triu(value)))
+    across = parts.conj(matrix_transpose(arrays.tril(lower, k=-1)))
+    # The diagonal counts without its imaginary part.
+    along_it = creation.eye(dim(value, type_of(value).rank - 1), dtype="bool")
+    whole = plain.where(along_it, parts.real(lower), plain.add(lower, across))
+    return doubled.each_once(eigh(doubled.real_form(whole))[0])
 
 
 def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
@@ -262,6 +301,9 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     array([3., 2.])
     """
     value = _matrix(x, "svd")
+    if parts.is_complex(value) and not compute_uv:
+        return doubled.each_once(svd(doubled.real_form(value), compute_uv=False))
+    _real_matrix(value, "svd", "ut.linalg.svdvals gives the singular values; vectors are known but for a phase")
     rows, columns = _known_lengths(value)
     if compute_uv and full_matrices and (rows is None or rows != columns):
         raise CaptureError(
