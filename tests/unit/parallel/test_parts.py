@@ -119,6 +119,19 @@ def test_the_ring_gives_all_the_same_sum(workers: int) -> None:
     np.testing.assert_allclose(wanted[0], sum(leaves[0] * np.float32(0.25) for leaves in shards), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("count", [0, 1, 5, 3000])
+def test_rows_that_occur_often(count: int) -> None:
+    """By Zipf's law, with negative numbers, and rows that are vectors, matrices or numbers."""
+    random = np.random.default_rng(count)
+    odds = 1 / np.arange(1, 401)
+    for shape in ((400,), (400, 3), (400, 2, 2)):
+        numbers = random.choice(400, count, p=odds / odds.sum()) - 400 * random.integers(0, 2, count)
+        rows = ut.IndexedRows(numbers, random.normal(size=(count, *shape[1:])), shape=shape)
+        (found,) = weighted([rows], 0.5, False)
+        assert np.array_equal(found.indices, np.unique(numbers % 400))
+        np.testing.assert_allclose(found.dense(), 0.5 * rows.dense(), rtol=1e-12, atol=1e-12)
+
+
 def test_gradients_that_are_one_array() -> None:
     """What a function returns twice is not added to twice."""
     one = np.ones(3)
