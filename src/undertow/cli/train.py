@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import undertow as ut
 from undertow.cli.console import check_options, make_console, telling_errors
-from undertow.cli.workers import choose_shards, training_cluster
+from undertow.cli.workers import choose_shards, saved_if_lost, training_cluster
 from undertow.errors import UndertowError
 from undertow.models import CLASSIFIERS, GENERATORS, MODELS, name_of
 from undertow.models.ranges import check_ranges
@@ -143,9 +143,8 @@ def run(console: Console, folder: Path, checkpoint: Any, source: Any, cluster: A
     nodes = source.train.size / len(source.train), source.dev.size / len(source.dev)  # of a tree, on average
     with _bar(console) as bar, _asked_to_stop() as stop:
         task: TaskID | None = None
-        for event in ut.train.fit(
-            checkpoint.model, source.train, source.dev, checkpoint.recipe, checkpoint.state, cluster
-        ):
+        events = ut.train.fit(checkpoint.model, source.train, source.dev, checkpoint.recipe, checkpoint.state, cluster)
+        for event in saved_if_lost(events, file, checkpoint):
             checkpoint = replace(checkpoint, state=event.state)
             if isinstance(event, ut.train.Step):
                 if task is None:
@@ -155,8 +154,8 @@ def run(console: Console, folder: Path, checkpoint: Any, source: Any, cluster: A
                     "" if math.isnan(now.accuracy) else f"  {now.accuracy:.1%} right"
                 )
                 speed = event.state.tally.trees / max(bar.tasks[0].elapsed or 0.0, 1e-9)
-                there = f"  {event.workers} worker{'s' * (event.workers != 1)}" if event.workers else ""
-                bar.update(task, completed=event.state.done, told=f"{told}  {speed:,.0f} trees/s{there}")
+                told += f"  {speed:,.0f} trees/s" + (f"  {event.workers} workers" if event.workers else "")
+                bar.update(task, completed=event.state.done, told=told)
                 if not console.is_terminal and time.monotonic() - told_at > _TELL_SECONDS:
                     console.print(f"epoch {event.state.epoch + 1}: {event.state.done} of {event.batches}  {told}")
                     told_at = time.monotonic()

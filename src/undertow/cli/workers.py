@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 import undertow as ut
+from undertow.errors import WorkerLost
 from undertow.parallel.trainer import usual_shards
 from undertow.train.recipe import Recipe
 
@@ -46,3 +49,15 @@ def training_cluster(console: Console, workers: int | None) -> Iterator[Any]:
         pool.on_lost(tell)
         yield cluster
         console.print(f"\n{cluster.stats()}", markup=False)
+
+
+def saved_if_lost(events: Iterable[Any], file: Path, checkpoint: Any) -> Iterator[Any]:
+    """The same events. If workers are lost too often, the last step is saved: the state is that after it."""
+    try:
+        for event in events:
+            checkpoint = replace(checkpoint, state=event.state)
+            yield event
+    except WorkerLost as fault:
+        ut.train.save(file, checkpoint)
+        fault.hint += f"; {checkpoint.state.step} steps are saved: --resume continues from there"
+        raise

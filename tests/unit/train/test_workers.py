@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 import undertow as ut
 from undertow.cli import commands as cli
-from undertow.cli.workers import choose_shards
+from undertow.cli.workers import choose_shards, saved_if_lost
+from undertow.parallel import service
 from undertow.parallel.service import services
 
 SOURCE = ut.train.open_source("grammar", trees=40, seed=1)
@@ -84,6 +85,30 @@ def test_how_many_shards(capsys: Any) -> None:
     assert "Only 4 of 6 workers will be used" in capsys.readouterr().out
     assert choose_shards(console, 1, None, 2, whole) == 4
     assert "A batch now has 4 shards, before 1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_lost_workers_do_not_lose_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After too many losses the last step is in the checkpoint, and training goes on from there with the same bits."""
+    path = tmp_path / "checkpoint.safetensors"
+    first = ut.train.Checkpoint(MODEL, RECIPE, ut.train.start(MODEL, RECIPE), SOURCE.vocabulary)
+    step = service.Training._step
+
+    def deadly(training: service.Training, header: Any, parts: Any) -> Any:
+        if header["step"] == 3:
+            simulation.kill(0)
+            simulation.sleep(1.0)  # it does not live to see the end of that
+        return step(training, header, parts)
+
+    monkeypatch.setattr(service.Training, "_step", deadly)
+    with Simulation(seed=4) as simulation:
+        pool = simulation.pool(1, service.services).open()
+        found = ut.train.fit(MODEL, SOURCE.train, SOURCE.dev, RECIPE, first.state, pool)
+        with pytest.raises(ut.WorkerLost, match=r"step 4 was begun 4 times[^$]*3 steps are saved"):
+            list(saved_if_lost(found, path, first))
+    held = ut.train.load(path)
+    assert held.state.step == 3
+    assert_equal(events(state=held.state)[-1].state, events()[-1].state)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is there")
