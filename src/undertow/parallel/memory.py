@@ -98,9 +98,9 @@ class Passage:
         places = self._memory.put(parts[1:])
         self._stream.send(peer, [parts[0], b"".join(_PLACE.pack(*place) for place in places)])
 
-    def receive(self, peer: Peer) -> list[Buffer]:
+    def receive(self, peer: Peer, seconds: float | None = None) -> list[Buffer]:
         """The next message."""
-        head, places = self._stream.receive(peer)
+        head, places = self._stream.receive(peer, seconds)
         return [head, *self._before.at(list(_PLACE.iter_unpack(places)))]
 
 

@@ -29,6 +29,7 @@ from undertow.parallel.sums import add_up, one_after_the_other
 Array = npt.NDArray[Any]
 Peer = tuple[int, int]
 
+PATIENCE = 900.0  # seconds: a worker that reaches us, but not its neighbour, must not hold up training for ever
 PARTS = 1000  # of a message
 PIECE = 1 << 19  # bytes: small enough that pieces overlap, large enough that a message's own cost does not show
 _HEAD = struct.Struct("!BI")
@@ -41,8 +42,8 @@ class Messages(Protocol):
     def send(self, peer: Peer, parts: Sequence[Buffer]) -> None:
         """Send; the parts are left as they are."""
 
-    def receive(self, peer: Peer) -> list[Buffer]:
-        """The next message of that peer."""
+    def receive(self, peer: Peer, seconds: float | None = None) -> list[Buffer]:
+        """The next message of that peer; TimeoutError if there is none in time."""
 
 
 def all_reduce(stream: Messages, ring: Sequence[Peer], place: int, shards: Sequence[list[Any]]) -> list[Any]:
@@ -83,7 +84,7 @@ class _Ring:
                 self._add(number, None)
         rounds = (self.place > 0) + (not self.is_last)  # the sum so far, and the sum
         for _ in range(rounds * len(self.pieces) + (self.count - 1) * bool(self.sparse)):
-            head, *parts = self.stream.receive(self.before)
+            head, *parts = self.stream.receive(self.before, PATIENCE)
             kind, number = _HEAD.unpack(head)
             if kind == _ROWS and number not in self.rows and self.sparse:
                 self._send_rows(number, parts)

@@ -93,7 +93,7 @@ def _store(stream: Messages, ring: Sequence[Peer], place: int) -> Any:
 
         def get(self, key: str) -> bytes:
             while key not in self.words and self.unheard:
-                name, word = stream.receive(self.unheard.pop(0))
+                name, word = stream.receive(self.unheard.pop(0), PATIENCE)
                 self.words[bytes(name).decode()] = bytes(word)
             return self.words[key]
 

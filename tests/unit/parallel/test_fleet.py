@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -188,6 +189,58 @@ def test_two_trainers_share_a_pool() -> None:
         one.close()
         assert train(two)
         assert learners.same_bits(arrays_of(two), learners.expected(STEPS)[1])
+
+
+@dataclass
+class Line:
+    """Parameters, as users have them."""
+
+    w: Any
+    b: Any
+    name: str = "line"
+
+
+class Points(NamedTuple):
+    """A batch."""
+
+    x: Any
+    y: Any
+
+
+@ut.function
+def squares(line, points, scale):  # type: ignore[no-untyped-def]
+    gap = points.x @ line.w + line.b - points.y
+    return ut.sum(gap * gap * scale)
+
+
+def test_as_in_one_process() -> None:
+    """Classes of the user's, a rate that changes, a sum for a loss, one shard: the bits of a loop without workers."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 3))
+    points, scale = Points(x, x @ np.array([1.0, 2.0, 3.0]) + 0.5), np.array(0.01)
+    optimizer = ut.optim.Adagrad(lambda step: 1 / (step + 2))
+    params: Any = Line(np.zeros(3), np.zeros(()))
+    state, slopes, wanted = optimizer.init(params), ut.value_and_grad(squares), []
+    for _ in range(8):
+        value, grads = slopes(params, points, scale)
+        params, state = optimizer.update(grads, state, params)
+        wanted.append(value)
+    with Simulation(seed=6) as simulation:
+        pool = simulation.pool(2, services).open()
+
+        def trainer_of(params: Any, state: Any, shards: int = 1) -> DataParallel:
+            return DataParallel(squares, params, optimizer, average=False, shards=shards, state=state, cluster=pool)
+
+        first = trainer_of(Line(np.zeros(3), np.zeros(())), None)
+        found = [first.step(points, ut.shared(scale)) for _ in range(5)]
+        second = trainer_of(first.params, first.state)
+        found += [second.step(points, ut.shared(scale)) for _ in range(3)]
+        assert found == wanted and second.steps == 8 and second.params.name == "line"
+        assert learners.same_bits([second.params.w, second.params.b], [params.w, params.b])
+        assert learners.same_bits([second.state.slots["squares"].w], [state.slots["squares"].w])
+        cut = trainer_of(Line(np.zeros(3), np.zeros(())), None, shards=3)
+        np.testing.assert_allclose([cut.step(points, ut.shared(scale)) for _ in range(8)], wanted, rtol=1e-9)
+        assert cut.step(points, ut.shared(scale), learning_rate=0.0) == cut.step(points, ut.shared(scale))
 
 
 def test_what_is_refused() -> None:

@@ -75,7 +75,7 @@ class Queues:
             def send(self, peer: tuple[int, int], parts: Any) -> None:
                 outer.queues[place, peer[0]].put([bytes(part) for part in parts])
 
-            def receive(self, peer: tuple[int, int]) -> Any:
+            def receive(self, peer: tuple[int, int], seconds: float | None = None) -> Any:
                 return outer.queues[peer[0], place].get(timeout=10)
 
         for other in range(count):
