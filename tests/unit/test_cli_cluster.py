@@ -74,6 +74,7 @@ def test_a_note_of_ours_is_believed(home: Path) -> None:
         ("{}", 0o600),
         ("no note", 0o600),
     ],
+    ids=["read by others", "written by others", "born later", "gone", "more", "empty", "no JSON"],
 )
 def test_others_are_not(text: str, mode: int) -> None:
     standing.note().write_text(text)
