@@ -24,13 +24,14 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-ray lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
+.PHONY: help demo test test-torch test-ray chaos lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make test-torch what compares with PyTorch, which it installs'
 	@echo 'make test-ray   what needs Ray, which it installs into $(RAY)'
+	@echo 'make chaos      workers that are killed, stopped and held up at random, for two minutes each: SECONDS=120, SEED=1'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: those that compare with these'
@@ -80,6 +81,11 @@ test-torch: $(STAMP)
 test-ray: $(RAY)/.installed
 	@mkdir -p build/home
 	@HOME=$(CURDIR)/build/home $(RAY)/bin/python -m pytest -p no:cacheprovider -m ray tests $(ARGS)
+
+chaos: $(RAY)/.installed
+	@mkdir -p build/home
+	@HOME=$(CURDIR)/build/home UNDERTOW_CHAOS=$(or $(SECONDS),120) UNDERTOW_CHAOS_SEED=$(or $(SEED),1) \
+	  $(RAY)/bin/python -m pytest -s -p no:cacheprovider tests/distributed/test_chaos.py $(ARGS)
 
 format: $(STAMP)
 	@$(BIN)/python -m ruff format -q .

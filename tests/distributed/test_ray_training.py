@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -23,9 +24,11 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.filterwarnings("def
 STEPS = 9
 
 
-def test_workers_are_lost() -> None:
+def test_workers_are_lost(tmp_path: Path) -> None:
+    """The trace shows it."""
     wanted = learners.expected(STEPS)
-    with ut.ray.cluster(workers=2) as cluster:
+    trace = tmp_path / "trace.json"
+    with ut.ray.cluster(workers=2) as cluster, cluster.trace(trace):
         trainer = ut.ray.DataParallel(learners.loss, learners.params(), learners.OPTIMIZER, has_aux=True, clip=0.5)
         losses = []
         for number, batch in enumerate(learners.batches(STEPS)):
@@ -37,6 +40,11 @@ def test_workers_are_lost() -> None:
         assert trainer.again == 2 and [row.starts for row in cluster.stats()] == [2, 2]
         assert losses == wanted[0]
         assert learners.same_bits(trainer._fleet.replica.arrays(), wanted[1])
+    events = json.loads(trace.read_text())["traceEvents"]
+    names = {(event["pid"], event["name"]) for event in events}
+    steps = {(0, f"step {number + 1}") for number in range(STEPS)}
+    assert steps | {(1, "gradients"), (2, "sums"), (1, "parameters"), (2, "sent"), (1, "ready")} <= names
+    assert sum(name.startswith("lost: ") for _, name in names) == 2
     with pytest.raises(ut.UndertowError, match="the cluster is closed"):
         trainer.step(batch)
     with pytest.raises(ut.UndertowError, match="no cluster to train on"):

@@ -35,8 +35,8 @@ MESSAGES = (
     Message(Kind.DROP, (2, 5)),
     Message(Kind.CLOSE, (2,)),
     Message(Kind.CALL, (9,), (b"echo", b"argument")),
-    Message(Kind.RESULT, (9,), (b"result",)),
-    Message(Kind.ERROR, (9,), (b"ValueError", b"what", b"")),
+    Message(Kind.RESULT, (9, 17), (b"result",)),
+    Message(Kind.ERROR, (9, 17), (b"ValueError", b"what", b"")),
     Message(Kind.PEER, (1,), (b"part", b"part")),
     Message(Kind.OPEN, (1 << 32, 1, 2)),
 )

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
+from tests.support import learners
 from tests.support.adders import nested
 
 from undertow.cluster.pool import Pool
+from undertow.parallel.trainer import DataParallel
 
 PATIENCE = 120.0  # seconds, of whatever clock
 
@@ -24,6 +28,8 @@ class Workload:
     guests: str
     run: Callable[[Pool, int], object]  # of this size
     expected: Callable[[int], object]
+    many: int  # a size that takes a second or so
+    seeds: int = 40  # for tests with virtual time
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -78,6 +84,37 @@ def expected_sums(size: int) -> dict[tuple[int, int], int]:
     return sums
 
 
+# --------------------------------------------------------------------------------------------------------------
+# Training: the loss of each step, parameters and what the optimizer remembers, all of them as bytes
+
+
+def train(pool: Pool, size: int) -> list[bytes]:
+    """So many steps."""
+    trainer = DataParallel(
+        learners.loss,
+        learners.params(),
+        learners.OPTIMIZER,
+        has_aux=True,
+        clip=0.5,
+        cluster=pool,
+        retries=10_000,
+    )
+    losses = [trainer.step(batch)[0] for batch in learners.batches(size)]
+    trainer.close()
+    return as_bytes(losses, trainer._fleet.replica.arrays())
+
+
+@cache
+def expected_training(size: int) -> list[bytes]:
+    """The same in this process."""
+    return as_bytes(*learners.expected(size))
+
+
+def as_bytes(losses: list[Any], arrays: list[Any]) -> list[bytes]:
+    return [value.tobytes() for value in (*losses, *arrays)]
+
+
 WORKLOADS = {
-    "sums": Workload("", "tests.support.adders:SlowAdders", add_up, expected_sums),
+    "sums": Workload("", "tests.support.adders:SlowAdders", add_up, expected_sums, many=60),
+    "training": Workload("undertow.parallel.service:services", "", train, expected_training, many=300, seeds=4),
 }

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from undertow.cluster.frames import Buffer, Kind, Message, encode_numbers
 from undertow.cluster.roster import Entry, Roster
+from undertow.cluster.tracks import Tracks
 from undertow.errors import RunError, WorkerLost
 
 AHEAD = 2  # tasks of a worker at once: one runs, one is there when it ends
@@ -221,7 +222,15 @@ class Dispatch:
     # ----------------------------------------------------------------------------------------------------------
     # What workers say
 
-    def reply(self, entry: Entry, link_number: int, reply: Reply, now: float = 0.0, took: float = 0.0) -> bool:
+    def reply(
+        self,
+        entry: Entry,
+        link_number: int,
+        reply: Reply,
+        now: float = 0.0,
+        took: float = 0.0,
+        tracks: Tracks | None = None,
+    ) -> bool:
         """A worker has run a phase, or failed to, in so many seconds. Whether anybody waits for that."""
         link = self._links.get(link_number)
         task = None if link is None else link.tasks.get(reply.task)
@@ -234,7 +243,7 @@ class Dispatch:
             entry.running -= 1
         if task.replied > task.accepted:
             task.accepted += 1
-            self._record(link, task, entry, reply, now, took)
+            self._record(link, task, entry, reply, now, took, tracks)
             self._answer(link, reply)
         self.assign()
         return True
@@ -325,7 +334,9 @@ class Dispatch:
             task.holder = None
 
     @staticmethod
-    def _record(link: Link, task: Task, entry: Entry, reply: Reply, now: float, took: float) -> None:
+    def _record(
+        link: Link, task: Task, entry: Entry, reply: Reply, now: float, took: float, tracks: Tracks | None
+    ) -> None:
         root = link.root or link
         sent = sum(map(len, task.steps[task.replied - 1].message))
         received = sum(map(len, reply.parts))
@@ -333,6 +344,9 @@ class Dispatch:
         if root.spans is not None:
             span = Span(entry.worker, link.number, task.number, reply.phase, max(now - took, 0.0), now, sent, received)
             root.spans.append(span)
+        if tracks is not None:
+            name = f"task {task.number}, phase {reply.phase}"
+            tracks.span(entry.worker, name, now - took, now, run=root.number, sent=sent, received=received)
 
     def _answer(self, link: Link, reply: Reply) -> None:
         if not link.origin:

@@ -31,6 +31,8 @@ from undertow.cluster.frames import (
 )
 from undertow.cluster.roster import Entry, Roster, Times
 from undertow.cluster.station import STRANGER, Action, Admit, Carry, Finish, Keys, Lost, Send, Start, Ticket
+from undertow.cluster.tracks import Tracks
+from undertow.cluster.worker import Counters
 from undertow.errors import WorkerLost
 
 log = logging.getLogger("undertow.cluster")
@@ -44,6 +46,9 @@ class Call:
     """A service that a worker was asked for."""
 
     entry: Entry | None
+    name: str = ""  # what it is about, on the worker's track
+    began: float = 0.0  # once it is done: when, by the driver's clock
+    ended: float = 0.0
     result: tuple[Buffer, ...] | None = None
     error: Exception | None = None
 
@@ -81,6 +86,7 @@ class Driver:
         self.traffic = [Traffic() for _ in range(workers)]
         self.given_up: dict[int, str] = {}  # workers that cannot be started, and why
         self.is_closing = False
+        self.tracks: Tracks | None = None  # if somebody wants to know
         self._complaints = Complaints("the driver")
         self._session = session
         self._times = times
@@ -140,6 +146,8 @@ class Driver:
             self.dispatch.abandon(WorkerLost("the pool was closed"))
             return
         log.warning("worker %d, incarnation %d: %s", entry.worker, entry.incarnation, why)
+        if self.tracks is not None:
+            self.tracks.moment(entry.worker, f"lost: {why}", now, incarnation=entry.incarnation)
         if self.roster.failed[entry.worker] < FAILED_STARTS:
             self._begin(entry.worker, now)
         else:
@@ -161,14 +169,16 @@ class Driver:
     # ----------------------------------------------------------------------------------------------------------
     # Commands
 
-    def call(self, worker: int, incarnation: int | None, service: str, parts: tuple[Buffer, ...]) -> Call:
+    def call(
+        self, worker: int, incarnation: int | None, service: str, parts: tuple[Buffer, ...], name: str = ""
+    ) -> Call:
         """Call a service of a worker; of that incarnation, if one is named."""
         entry = self.roster.now_of(worker)
         if entry is None or not entry.is_ready or incarnation not in (None, entry.incarnation):
             why = "that incarnation is gone" if incarnation is not None else "it is not there"
             return Call(None, error=WorkerLost(f"worker {worker}: {self.given_up.get(worker, why)}"))
         self._count += 1
-        call = self._calls[self._count] = Call(entry)
+        call = self._calls[self._count] = Call(entry, name or service)
         self._tell(entry, Message(Kind.CALL, (self._count,), (service.encode(), *parts)))
         return call
 
@@ -256,12 +266,17 @@ class Driver:
         entry.process = message.fields[0]
         entry.address, entry.place = decode_address(message.parts[0]), decode_text(message.parts[1])
         self.roster.join(entry.incarnation)
+        if self.tracks is not None:
+            self.tracks.moment(entry.worker, "ready", now, incarnation=entry.incarnation, process=entry.process)
         self._introduce()
         self.dispatch.assign()
 
     def _beat(self, entry: Entry, message: Message, now: float) -> None:
         if message.parts:
             entry.counters = read_counters(message.parts[0])
+            if self.tracks is not None:
+                counters = Counters(*entry.counters)
+                self.tracks.count(entry.worker, now, sent=counters.sent, activations=counters.activations)
 
     def _open(self, entry: Entry, message: Message, now: float) -> None:
         number, plan, parent = message.fields
@@ -281,12 +296,12 @@ class Driver:
 
     def _reply(self, entry: Entry, message: Message, now: float) -> None:
         link, task, phase, took = message.fields
-        self.dispatch.reply(entry, link, Reply(task, phase, message.parts), now, took / 1e6)
+        self.dispatch.reply(entry, link, Reply(task, phase, message.parts), now, took / 1e6, self.tracks)
 
     def _failed(self, entry: Entry, message: Message, now: float) -> None:
         link, task, phase, took = message.fields
         error = error_of([decode_text(part) for part in message.parts], f"worker {entry.worker}")
-        self.dispatch.reply(entry, link, Reply(task, phase, (), error), now, took / 1e6)
+        self.dispatch.reply(entry, link, Reply(task, phase, (), error), now, took / 1e6, self.tracks)
 
     def _drop(self, entry: Entry, message: Message, now: float) -> None:
         link = self.dispatch.known(message.fields[0], entry.incarnation)
@@ -299,20 +314,24 @@ class Driver:
             self.dispatch.close(link)
 
     def _result(self, entry: Entry, message: Message, now: float) -> None:
-        call = self._call_of(entry, message)
+        call = self._call_of(entry, message, now)
         if call is not None:
             call.result = message.parts
 
     def _error(self, entry: Entry, message: Message, now: float) -> None:
-        call = self._call_of(entry, message)
+        call = self._call_of(entry, message, now)
         if call is not None:
             call.error = error_of([decode_text(part) for part in message.parts], f"worker {entry.worker}")
 
-    def _call_of(self, entry: Entry, message: Message) -> Call | None:
-        call = self._calls.get(message.fields[0])
+    def _call_of(self, entry: Entry, message: Message, now: float) -> Call | None:
+        number, took = message.fields
+        call = self._calls.get(number)
         if call is None or call.entry is not entry:
             return None
-        return self._calls.pop(message.fields[0])
+        call.began, call.ended = now - took / 1e6, now
+        if self.tracks is not None:
+            self.tracks.span(entry.worker, call.name, call.began, now, received=sum(map(len, message.parts)))
+        return self._calls.pop(number)
 
     _handlers: ClassVar[dict[Kind, Callable[[Driver, Entry, Message, float], None]]] = {
         Kind.HELLO: _hello,

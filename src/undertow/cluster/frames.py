@@ -248,8 +248,8 @@ LAYOUTS = {
     Kind.DROP: Layout(struct.Struct("!QQ"), 0, 0),  # link, task
     Kind.CLOSE: Layout(struct.Struct("!Q"), 0, 0),  # link
     Kind.CALL: Layout(struct.Struct("!Q"), 1, MOST_PARTS, decode_text),  # call; service, arguments
-    Kind.RESULT: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # call; result
-    Kind.ERROR: Layout(struct.Struct("!Q"), 3, 3, each=decode_text),  # call; class, what, hint
+    Kind.RESULT: Layout(struct.Struct("!QQ"), 0, MOST_PARTS),  # call, microseconds; result
+    Kind.ERROR: Layout(struct.Struct("!QQ"), 3, 3, each=decode_text),  # call, microseconds; class, what, hint
     Kind.PEER: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # stream; parts
     Kind.OPEN: Layout(struct.Struct("!QQQ"), 0, 0),  # link, plan, the link of its task
 }

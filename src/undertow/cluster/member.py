@@ -164,18 +164,25 @@ class Member:
                 if machine.is_ended:
                     return
                 number, parts = calls.popleft()
-            try:
-                if service not in self._services:
-                    raise RunError(f"there is no service {service!r} here, only {', '.join(sorted(self._services))}")
-                result = as_parts(self._services[service](parts))
-            except THEIRS as error:
-                with station.lock:
-                    machine.excuse(number, describe(error))
-                    station.wake()
-            else:
-                with station.lock:
-                    machine.answer(number, result)
-                    station.wake()
+                began = station.now()
+                machine.busy(+1, began)
+            result, error = self._call(service, parts)
+            with station.lock:
+                took = station.now() - began
+                machine.busy(-1, began + took)
+                if error is not None:
+                    machine.excuse(number, describe(error), took)
+                else:
+                    machine.answer(number, result, took)
+                station.wake()
+
+    def _call(self, service: str, parts: Sequence[Buffer]) -> tuple[tuple[Buffer, ...], BaseException | None]:
+        try:
+            if service not in self._services:
+                raise RunError(f"there is no service {service!r} here, only {', '.join(sorted(self._services))}")
+            return as_parts(self._services[service](parts)), None
+        except THEIRS as error:
+            return (), error
 
     def _work(self) -> None:
         """Run phases of tasks, one after the other. While a task waits for others, another activity does this."""
@@ -186,9 +193,7 @@ class Member:
 
         while True:
             with station.lock:
-                since = station.now()
                 station.wait(lambda: is_surplus() or machine.next_job(self._busy) is not None)
-                machine.counters.waited += int(1e6 * (station.now() - since))
                 job = None if is_surplus() else machine.next_job(self._busy)
                 if job is None:
                     self._runners -= 1
@@ -199,9 +204,11 @@ class Member:
                 plan = machine.plans.get(job.plan)
                 shared = [machine.values.get(number, b"") for number in job.shared]
                 began = station.now()
+                machine.busy(+1, began)
             reply, error = self._run(job, plan, shared)
             with station.lock:
                 took = station.now() - began
+                machine.busy(-1, began + took)
                 self._busy.discard(job.guest)
                 if error is not None:
                     machine.fail(job, describe(error), took)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -18,6 +19,7 @@ from undertow.cluster.driver import Call, Driver
 from undertow.cluster.frames import SESSION, Buffer, as_parts
 from undertow.cluster.roster import Times
 from undertow.cluster.station import Action, Carry, Finish, Launcher, Lost, Network, Start, Station
+from undertow.cluster.tracks import DRIVER, Tracks
 from undertow.cluster.worker import Counters
 from undertow.errors import UndertowError, WorkerLost
 
@@ -42,7 +44,7 @@ class WorkerStats:
     sent: int  # bytes, to the driver and to other workers
     received: int
     refused: int  # frames, by it and of it
-    waited: float  # seconds without a task
+    waited: float  # seconds in which it had nothing to do, or waited for others
 
 
 class Future:
@@ -55,6 +57,11 @@ class Future:
     def done(self) -> bool:
         """Whether there is a result, or an error."""
         return self._call.is_done
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """When the service ran, once it has a result, by the clock of `Pool.now`."""
+        return self._call.began, self._call.ended
 
     def failed(self) -> bool:
         """Whether there is an error."""
@@ -161,15 +168,20 @@ class Pool:
     # Services, news
 
     def call(
-        self, worker: int, service: str, payload: Buffer | Iterable[Buffer] = b"", incarnation: int | None = None
+        self,
+        worker: int,
+        service: str,
+        payload: Buffer | Iterable[Buffer] = b"",
+        incarnation: int | None = None,
+        name: str = "",
     ) -> Future:
-        """Call a service of a worker; of that incarnation, if one is named.
+        """Call a service of a worker; of that incarnation, if one is named. `name` is for its track.
 
         Parts are not copied: leave them as they are. It is called once. If the worker is lost before its result has
         come, nobody knows how far it got: WorkerLost.
         """
         with self._station.lock:
-            call = self._machine.call(worker, incarnation, service, as_parts(payload))
+            call = self._machine.call(worker, incarnation, service, as_parts(payload), name)
             self._station.wake()
         return Future(self._station, call)
 
@@ -208,6 +220,28 @@ class Pool:
     def on_lost(self, callback: Callable[[int, int, str], None]) -> None:
         """Call that with worker, incarnation and reason whenever a worker is lost, in a thread of its own."""
         self._on_lost.append(callback)
+
+    def now(self) -> float:
+        """The time, as tracks have it."""
+        return self._station.now()
+
+    @contextmanager
+    def tracked(self) -> Iterator[Tracks]:
+        """Keep tracks of what workers do inside the block."""
+        tracks = Tracks()
+        with self._station.lock:
+            before, self._machine.tracks = self._machine.tracks, tracks
+        try:
+            yield tracks
+        finally:
+            with self._station.lock:
+                self._machine.tracks = before
+
+    def track(self, worker: int, name: str, began: float, ended: float, **about: Any) -> None:
+        """Add something that took time to a track, if there are any."""
+        with self._station.lock:
+            if self._machine.tracks is not None:
+                self._machine.tracks.span(worker, name, began, ended, **about)
 
     def stats(self) -> list[WorkerStats]:
         """One row for each worker."""
@@ -309,6 +343,7 @@ class PoolLink:
         self._carrier = carrier
         self._carried: list[int] = []
         self._later = later
+        self._began = station.now()
 
     def idle(self) -> int:
         """How many tasks could begin at once elsewhere."""
@@ -367,6 +402,9 @@ class PoolLink:
     def close(self) -> None:
         """The run is over."""
         with self._station.lock:
+            if self._machine.tracks is not None and self._link.away.phases:
+                about = {"run": self._link.number, "away": words(self._link.away)}
+                self._machine.tracks.span(DRIVER, "run", self._began, self._station.now(), **about)
             self._machine.dispatch.close(self._link)
             for number in self._carried:
                 self._later(lambda number=number: self._carrier.forget(number))  # type: ignore[misc]

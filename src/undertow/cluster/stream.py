@@ -38,7 +38,11 @@ class Stream:
             def is_over() -> bool:
                 return machine.is_ended or self._gone() is not None or self.number <= machine.closed_streams
 
-            has_come = self._station.wait(lambda: bool(machine.streams.get(key)) or is_over(), seconds)
+            machine.busy(-1, self._station.now())
+            try:
+                has_come = self._station.wait(lambda: bool(machine.streams.get(key)) or is_over(), seconds)
+            finally:
+                machine.busy(+1, self._station.now())
             if machine.streams.get(key):
                 return list(machine.streams[key].popleft())
             self._check()

@@ -42,9 +42,11 @@ class MemberLink:
         with station.lock:
             if not replies and seconds > 0:
                 machine.wait(+1)
+                machine.busy(-1, station.now())
                 station.wake()
                 station.wait(lambda: bool(replies) or machine.is_ended, seconds)
                 machine.wait(-1)
+                machine.busy(+1, station.now())
                 station.wake()
             taken = [replies.popleft() for _ in range(len(replies))]
             if not taken and machine.is_ended:

@@ -46,7 +46,7 @@ class Counters:
     sent: int = 0  # bytes, to the driver and to peers
     received: int = 0
     refused: int = 0  # frames
-    waited: int = 0  # microseconds without work
+    waited: int = 0  # microseconds in which it had nothing to do, or waited for others
 
     def encode(self) -> bytes:
         """The part of a BEAT."""
@@ -104,6 +104,8 @@ class Worker:
         self.streams: dict[tuple[int, int], deque[tuple[Buffer, ...]]] = {}  # by stream and incarnation
         self.closed_streams = 0  # up to which nothing is taken any more
         self.waiting = 0  # tasks here that wait for tasks elsewhere
+        self._busy = 0  # activities that do something
+        self._idle_since = 0.0  # while there are none
         self._complaints = Complaints(f"worker {ticket.worker}")
         self._name = ticket.session, ticket.worker, ticket.incarnation
         self._channel = Channel(*self._name)
@@ -125,7 +127,7 @@ class Worker:
 
     def open(self, address: str, now: float) -> None:
         """Say hello; `address` is where peers find this worker."""
-        self._heard = self._looked = now
+        self._heard = self._looked = self._idle_since = now
         self._tell(Message(Kind.HELLO, (self._process,), (address.encode(), self._place.encode())))
 
     def end(self, why: str) -> None:
@@ -145,6 +147,7 @@ class Worker:
             self.end(f"the driver was silent for {now - self._heard:.0f} s")
         elif now >= self._next_beat:
             self._next_beat = now + self._times.beat
+            self.busy(0, now)
             self._beat()
             for known in self._known.values():
                 if not known.channel.is_heard:
@@ -152,6 +155,13 @@ class Worker:
 
     def _beat(self) -> None:
         self._send(DRIVER, self._channel.beat(Kind.BEAT, (self.counters.encode(),)))
+
+    def busy(self, more: int, now: float) -> None:
+        """So many more activities do something, and do not wait for others. While there are none, time is lost."""
+        if not self._busy:
+            self.counters.waited += int(1e6 * (now - self._idle_since))
+        self._busy += more
+        self._idle_since = now
 
     def wait(self, more: int) -> None:
         """So many more tasks here wait for tasks elsewhere: the driver should know, and send others meanwhile."""
@@ -332,14 +342,14 @@ class Worker:
         """Why it has given nothing."""
         self._tell(Message(Kind.FAILED, (job.link, job.task, job.phase, int(1e6 * took)), error))
 
-    def answer(self, call: int, parts: tuple[Buffer, ...]) -> None:
-        """What a service has given."""
+    def answer(self, call: int, parts: tuple[Buffer, ...], took: float) -> None:
+        """What a service has given, in so many seconds."""
         self.counters.calls += 1
-        self._tell(Message(Kind.RESULT, (call,), parts))
+        self._tell(Message(Kind.RESULT, (call, int(1e6 * took)), parts))
 
-    def excuse(self, call: int, error: tuple[bytes, bytes, bytes]) -> None:
+    def excuse(self, call: int, error: tuple[bytes, bytes, bytes], took: float) -> None:
         """Why it has given nothing."""
-        self._tell(Message(Kind.ERROR, (call,), error))
+        self._tell(Message(Kind.ERROR, (call, int(1e6 * took)), error))
 
     def open_link(self, plan: int, parent: int) -> SubLink:
         """A link for a task of the link `parent` that runs here."""

@@ -19,13 +19,14 @@ from weakref import WeakKeyDictionary
 from undertow.api.function import Function
 from undertow.cluster.frames import Buffer
 from undertow.cluster.pool import Future, Pool
+from undertow.cluster.tracks import DRIVER
 from undertow.errors import UndertowError, WorkerLost
 from undertow.frontend.values import tree
 from undertow.parallel.memory import View, Where
 from undertow.parallel.packing import Json, message, pack, read, unpack
 from undertow.parallel.program import Saved, gradient
 from undertow.parallel.replica import Replica, Rule
-from undertow.parallel.service import unpack_gradient
+from undertow.parallel.service import PARTS, unpack_gradient
 from undertow.parallel.shards import Shard, seed_of
 from undertow.parallel.sums import add_up, weighted
 
@@ -146,10 +147,13 @@ class Fleet:
             args, parts = pack(shard.args)
             orders.append(({"args": args, "parts": len(parts), "seed": its_seed, "weight": weight}, parts))
         losses = 0
+        began, number = self.pool.now(), self.replica.step + 1
         while True:
             try:
                 with self._lock:
-                    return self._attempt(orders, rates)
+                    found = self._attempt(orders, rates)
+                self.pool.track(DRIVER, f"step {number}", began, self.pool.now(), attempts=losses + 1)
+                return found
             except _Lost as lost:
                 losses += 1
                 self.again += 1
@@ -183,7 +187,7 @@ class Fleet:
             self._prepare(ring)
             stream = self.pool.new_stream()
             futures = {
-                peer: self._call(peer, self._order(ring, place, stream, orders, rates))
+                peer: self._call(peer, self._order(ring, place, stream, orders, rates), f"step {self.replica.step + 1}")
                 for place, peer in enumerate(ring)
             }
             replies = self._results(futures, stream)
@@ -199,12 +203,20 @@ class Fleet:
             places = header.get("places")
             arrays = parts[header["held"] :] if places is None else self._memories[peer][1].at(places)
             reports.append((header["total"], arrays))
+            self._track(peer[0], futures[peer], header["spent"])
         total = unpack_gradient(reports)
         with uninterrupted():
             self._steps.update(dict.fromkeys(ring))
             self.replica.update(self._rule, total, *rates)  # the commit
             self._steps.update(dict.fromkeys(ring, self.replica.step))
         return found
+
+    def _track(self, worker: int, future: Future, spent: Sequence[float]) -> None:
+        """What a worker has spent the time of a step on."""
+        began, _ = future.span
+        for name, seconds in zip(PARTS, spent, strict=True):
+            self.pool.track(worker, name, began, began + seconds)
+            began += seconds
 
     def _order(
         self,
@@ -253,15 +265,15 @@ class Fleet:
         """See to it that all have the function, and the committed replica."""
         doubtful = [peer for peer in ring if peer in self._steps and self._steps[peer] is None]
         where = message({"do": "where", "job": self._job})
-        for peer, reply in self._results({peer: self._call(peer, where) for peer in doubtful}).items():
+        for peer, reply in self._results({peer: self._call(peer, where, "which step") for peer in doubtful}).items():
             self._steps[peer] = read(reply)[0]["step"]
         calls: dict[Peer, Future] = {}
         for peer in ring:
             if self._steps.get(peer) != self.replica.step:
-                calls[peer] = self._call(peer, self._beginning())
+                calls[peer] = self._call(peer, self._beginning(), "parameters")
             elif self._versions.get(peer) != self._saved.version:
                 header = {"do": "function", "job": self._job}
-                calls[peer] = self._call(peer, message(header, [self._saved.data]))
+                calls[peer] = self._call(peer, message(header, [self._saved.data]), "function")
         for peer, reply in self._results(calls).items():
             self._steps[peer] = self.replica.step
             self._versions[peer] = self._saved.version
@@ -285,8 +297,8 @@ class Fleet:
         }
         return message(header, [self._saved.data, *parts])
 
-    def _call(self, peer: Peer, parts: list[Buffer]) -> Future:
-        return self.pool.call(peer[0], "train", parts, peer[1])
+    def _call(self, peer: Peer, parts: list[Buffer], name: str) -> Future:
+        return self.pool.call(peer[0], "train", parts, peer[1], name)
 
     def _results(self, futures: dict[Peer, Future], stream: int | None = None) -> dict[Peer, list[Buffer]]:
         """What all have given. If one fails, the others are told to abandon the step, and have ended it afterwards."""

@@ -6,6 +6,8 @@ one after the other; `abandon` runs beside them.
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,7 @@ from undertow.parallel.torch_reduce import Groups
 
 Json = Any
 
+PARTS = ("gradients", "sums", "update")  # of a step; `spent` says how long each took
 MOST_VIEWS = 16  # of neighbours that are no more, too
 
 
@@ -119,8 +122,10 @@ class Training:
             raise RunError(f"worker {self._member.worker} is at step {job.replica.step}, not {header['step']}")
         stream = self._stream = self._member.stream(number, ring)
         memory = self._memory if header["before"] is not None else None  # of a worker on this machine
+        times = [time.monotonic()]
         try:
             rows, leaves = self._gradients(job, header, iter(parts), number)
+            times.append(time.monotonic())
             way: Messages = stream
             if memory is not None:
                 memory.clear()
@@ -134,12 +139,15 @@ class Training:
         finally:
             self._stream = None
             stream.close()
+        times.append(time.monotonic())
         job.is_whole = False
         job.replica.update(job.rule, total, *unpack(header["rates"], []))
         job.is_whole = True
+        times.append(time.monotonic())
         report, held = pack([[row.loss, row.aux] for row in rows])
         kinds, arrays = pack_gradient(total, own_rows(leaves), header["reports"])
-        found = {"value": report, "held": len(held), "total": kinds}
+        spent = [end - begin for begin, end in itertools.pairwise(times)]
+        found = {"value": report, "held": len(held), "total": kinds, "spent": spent}
         if memory is not None:
             return message({**found, "places": memory.put(arrays)}, held)
         return message(found, [*held, *arrays])

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from undertow.cluster.pool import Pool, WorkerStats
+from undertow.cluster.tracks import DRIVER
 from undertow.engines.outside import using
 from undertow.errors import UndertowError
 from undertow.ray.extra import network, the_ray
@@ -54,6 +55,26 @@ class Cluster:
     def stats(self) -> list[WorkerStats]:
         """What each worker has done, and is doing: a row for each. Printed, a table."""
         return Rows(self.pool.stats())
+
+    @contextlib.contextmanager
+    def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Write what workers do inside a block to a file: a track for each, and one for this program.
+
+        with cluster.trace("workers.json"):
+            trainer.step(batch)
+
+        https://ui.perfetto.dev and Chrome's page chrome://tracing show it: the tasks of runs, the steps of training and
+        what took how long in them, who was lost and when, and how many bytes were sent.
+        """
+        pool = self.pool
+        with open(path, "a", encoding="utf-8"):
+            pass  # a place that cannot be written is refused now, not when all is done
+        with pool.tracked() as tracks:
+            try:
+                yield
+            finally:
+                rows = {row.worker: f"worker {row.worker}, {row.place}, process {row.process}" for row in pool.stats()}
+                tracks.write(path, {DRIVER: "this program", **rows})
 
     def open(self) -> Cluster:
         """Start the workers, and wait until they are there. `with` does this."""

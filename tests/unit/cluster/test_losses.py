@@ -58,8 +58,9 @@ class Trouble:
                 self.simulation.later(self.random.random() * 8.0, lambda: setattr(host, "is_cut_off", False))
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    ("name", "seed"), [(name, seed) for name, workload in WORKLOADS.items() for seed in range(workload.seeds)]
+)
 def test_work_survives(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of half of the seeds nobody kills who was lost, so that they have to end themselves."""
     monkeypatch.setattr(SimulatedLauncher, "may_end", seed % 2 == 0)
