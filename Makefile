@@ -80,7 +80,7 @@ test-torch: $(STAMP)
 # Ray gets an environment of its own, which sees what is in the other one. Its programs get a home of their own, too.
 test-ray: $(RAY)/.installed
 	@mkdir -p build/home
-	@HOME=$(CURDIR)/build/home $(RAY)/bin/python -m pytest -p no:cacheprovider -m ray tests $(ARGS)
+	@HOME=$(CURDIR)/build/home $(RAY)/bin/python -m pytest -p no:cacheprovider -m ray tests/distributed $(ARGS)
 
 chaos: $(RAY)/.installed
 	@mkdir -p build/home

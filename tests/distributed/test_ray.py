@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +148,23 @@ def test_nothing_is_left(end: str, tmp_path: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.parametrize("sign", ["head.py", "raylet"])
+def test_nothing_is_left_of_a_start_that_is_interrupted(sign: str, tmp_path: Path) -> None:
+    """By Ctrl-C, when Ray is about to start, and when it is starting."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    env |= {"HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}", "UNDERTOW_TEST": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "early"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True
+    ) as program:
+        end = time.monotonic() + PATIENCE
+        while not any(sign in command_of(number) for number in processes_with(str(tmp_path))):
+            assert program.poll() is None and time.monotonic() < end
+        program.send_signal(signal.SIGINT)
+        said = program.communicate(timeout=PATIENCE)[1]
+    assert program.returncode != 0 and "KeyboardInterrupt" in said
+    assert [command_of(number) for number in processes_with(str(tmp_path))] == []
+
+
 def processes_with(text: str) -> list[int]:
     """Processes in whose environment that stands."""
     found = []
@@ -160,4 +178,7 @@ def processes_with(text: str) -> list[int]:
 
 
 def command_of(process: int) -> str:
-    return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,6 +71,70 @@ def test_up_status_down(home: Path) -> None:
     assert "no cluster of yours" in run(home, "cluster", "down", code=1)
     assert "there is no Ray cluster on this machine" in run(home, "cluster", "status", code=1)
     assert [path.name for path in home.iterdir()] == []
+
+
+OUTSIDE = """
+import os, signal, sys
+import numpy as np
+import undertow as ut
+from tests.support import learners
+from undertow.ray import clusters
+clusters.SERVICES = "tests.support.mapped:training"
+STEPS = 6
+if __name__ == "__main__":
+    wanted = learners.expected(STEPS)
+    with ut.ray.connect(sys.argv[1], workers=2) as cluster:
+        assert cluster.pool.address.startswith("tcp://127.0.0.1:"), cluster.pool.address
+        trainer = ut.ray.DataParallel(learners.loss, learners.params(), learners.OPTIMIZER, has_aux=True, clip=0.5)
+        losses = []
+        for number, batch in enumerate(learners.batches(STEPS)):
+            if number == 3:
+                os.kill(cluster.stats()[0].process, signal.SIGKILL)
+            losses.append(trainer.step(batch)[0])
+        cluster.pool.wait_for_workers(seconds=90.0)
+        assert losses == wanted[0] and trainer.again == 1
+        assert learners.same_bits(trainer._fleet.replica.arrays(), wanted[1])
+        large = np.arange(1 << 20)
+        assert bytes(cluster.pool.call(1, "echo", [large.data]).result(60)[0]) == large.tobytes()
+    print("it went well")
+"""
+
+
+def own_address() -> str:
+    """An address of this machine that is not loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        way.connect(("192.0.2.77", 9))  # nothing is sent
+        return str(way.getsockname()[0])
+
+
+def free_port(address: str, first: int) -> str:
+    """A port that nobody uses now, above those that Ray gives its workers."""
+    for port in range(first, first + 5000):
+        with socket.socket() as way, contextlib.suppress(OSError):
+            way.bind((address, port))
+            return str(port)
+    raise AssertionError("no port is free")
+
+
+def test_from_outside(home: Path) -> None:
+    """With ray:// only one port of the cluster has to be reached, and nobody has to reach this program."""
+    try:
+        address = own_address()
+    except OSError:
+        pytest.skip("this machine has no address beyond loopback")
+    ports = "--port", free_port(address, 21000), "--client-port", free_port(address, 26000)
+    said = run(home, "cluster", "up", "--workers", "2", "--memory", "128M", "--listen", address, *ports)
+    folder = said.partition("files are in ")[2].split()[0]
+    client = said.partition('ut.ray.connect("')[2].partition('"')[0]
+    assert client.startswith(f"ray://{address}:")
+    program = home / "outside.py"
+    program.write_text(OUTSIDE)
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": f"{folder}/token"}
+    done = subprocess.run(
+        [sys.executable, str(program), client],
+        env={**surroundings(home), **token}, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "it went well" in done.stdout, done.stdout + done.stderr
 
 
 def processes_with(text: str) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.cluster.frames import Buffer
 from undertow.cluster.member import Member
+from undertow.parallel.service import services as training_services
 
 
 def home_of(value: Buffer) -> str:
@@ -45,3 +46,8 @@ class Mapped:
 def services(member: Member) -> dict[str, object]:
     """One that returns what it is given, and one that ends the process without a word."""
     return {"echo": list, "end": lambda parts: os._exit(3)}
+
+
+def training(member: Member) -> dict[str, object]:
+    """The same, beside training."""
+    return {**services(member), **training_services(member)}

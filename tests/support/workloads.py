@@ -116,5 +116,5 @@ def as_bytes(losses: list[Any], arrays: list[Any]) -> list[bytes]:
 
 WORKLOADS = {
     "sums": Workload("", "tests.support.adders:SlowAdders", add_up, expected_sums, many=60),
-    "training": Workload("undertow.parallel.service:services", "", train, expected_training, many=300, seeds=4),
+    "training": Workload("undertow.parallel.service:services", "", train, expected_training, many=100, seeds=4),
 }

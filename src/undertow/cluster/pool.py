@@ -197,6 +197,11 @@ class Pool:
             return self._streams
 
     @property
+    def address(self) -> str:
+        """Where it listens to workers."""
+        return self._station.address
+
+    @property
     def is_open(self) -> bool:
         """Whether there may be workers."""
         return self._is_open

@@ -21,6 +21,7 @@ from undertow.errors import UndertowError
 from undertow.ray.extra import network, the_ray
 from undertow.ray.launcher import RayLauncher
 from undertow.ray.local import PATIENCE, Keeper, inside
+from undertow.ray.relay import Tunnel
 from undertow.ray.standing import find
 from undertow.ray.survey import Survey, survey
 from undertow.ray.table import Rows
@@ -153,7 +154,8 @@ def connect(
     `undertow cluster up`. If this program is connected to Ray already, that is used. `workers`: one for each processor
     of the cluster that is free, unless told otherwise; each asks Ray for so many `processors`, and `scheduling` is
     Ray's strategy to place them. `listen`: where this program listens to its workers, "tcp://ADDRESS:*"; as Ray knows
-    this machine, if not given.
+    this machine, if not given. With `ray://` workers need not reach this machine: unless `listen` is given, they talk
+    to an actor in the cluster, which passes on what they say, encrypted as it is.
     """
 
     def enter(stack: contextlib.ExitStack) -> Pool:
@@ -164,9 +166,16 @@ def connect(
         count = workers
         if count is None:
             count = max(1, int(ray.available_resources().get("CPU", 0) / processors if processors else 1))
-        launcher = RayLauncher(SERVICES, GUESTS, processors, scheduling)
-        where = listen or f"tcp://{ray.util.get_node_ip_address()}:*"
-        return stack.enter_context(Pool(launcher, net, count, retries, listen=where).open(seconds))
+        made = SERVICES, GUESTS, processors, scheduling
+        if listen is None and ray.util.client.ray.is_connected():
+            tunnel = Tunnel(ray)
+            stack.callback(tunnel.close)
+            pool = Pool(RayLauncher(*made, tunnel.address), net, count, retries, listen=LOOPBACK)
+            tunnel.open(pool.address)
+        else:
+            where = listen or f"tcp://{ray.util.get_node_ip_address()}:*"
+            pool = Pool(RayLauncher(*made), net, count, retries, listen=where)
+        return stack.enter_context(pool.open(seconds))
 
     return Cluster(enter)
 

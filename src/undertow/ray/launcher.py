@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,11 @@ class RayLauncher:
         guests: str = "",
         processors: float = 1.0,
         scheduling: Any = "SPREAD",
+        door: str = "",
     ) -> None:
         self._ray = the_ray()
         self._made = services, guests
+        self._door = door  # where workers find this program, if not where it listens
         self._options = {
             "num_cpus": processors,
             "max_restarts": 0,
@@ -59,6 +62,8 @@ class RayLauncher:
     def start(self, ticket: Ticket, gone: Callable[[str], None]) -> None:
         """Start an actor. Ray says at once when its process has ended."""
         incarnation = ticket.incarnation
+        if self._door:
+            ticket = replace(ticket, address=self._door)
         actor = self._class.options(**self._options).remote(*self._made)
         self._actors[incarnation] = actor
         self._places[incarnation] = actor.where.remote()
