@@ -332,7 +332,7 @@ def lower(y: ut.i64[5], n: ut.i64, m: ut.i64) -> ut.i64:
 
 
 @ut.function
-def mutual(x: ut.i64[5], n: ut.i64, m: ut.i64):
+def mutual_boards(x: ut.i64[5], n: ut.i64, m: ut.i64):
     return upper(x, n, m), x
 
 
@@ -393,7 +393,7 @@ PROGRAMS = [
     program(wrong_order, (_DOWN, 3, 4), tags="loop recursive arrays"),
     program(counts_leaves, (_ZEROS, 2, 5), tags="loop recursive arrays branch"),
     program(stops, (_ZEROS, 2, 5), tags="loop recursive arrays branch"),
-    program(mutual, (_DOWN, 4, 3), tags="loop recursive arrays"),
+    program(mutual_boards, (_DOWN, 4, 3), tags="loop recursive arrays"),
     program(floats, (np.array([0.5, 4, 3, 2, 1]), 0.5, 3, 3), tags="loop recursive arrays"),
     program(sliced, (np.arange(6), 3, 3), tags="loop recursive arrays"),
 ]

@@ -14,6 +14,12 @@ class Tally:
     best: int
 
 
+@dataclass(slots=True)
+class Slotted:
+    width: float
+    items: list
+
+
 @ut.function
 def count_down(d, i: ut.i64):
     d["sum"] = d["sum"] + i
@@ -159,6 +165,20 @@ def through_a_dict(x: ut.f64, n: ut.i64) -> ut.f64:
     return p["w"]
 
 
+@ut.function
+def area(box):
+    box.items[0] += 1
+    return box.width * box.items[0]
+
+
+@ut.function
+def without_dict(n: ut.i64):
+    """A dataclass with slots has no `__dict__`."""
+    box = Slotted(0.5, [n])
+    area(box)
+    return area(box), box
+
+
 PROGRAMS = [
     program(a_dict, (1,), (4,), tags="recursive containers loop"),
     program(a_dataclass, (5,), tags="recursive containers"),
@@ -167,6 +187,7 @@ PROGRAMS = [
     program(two_dicts, (7,), tags="containers"),
     program(arrays_in_a_dict, (7,), tags="containers arrays"),
     program(returned, (3,), tags="containers loop abandons"),
+    program(without_dict, (3,), tags="containers"),
     program(outermost, ({"sum": 1, "inside": {"last": 0}}, 3), tags="recursive containers"),
     program(through_a_dict, (1.5, 3), tags="recursive containers gradient"),
 ]

@@ -63,7 +63,7 @@ def added_up(n: ut.i64):
 
 
 @ut.function
-def swapped(n: ut.i64):
+def swapped_items(n: ut.i64):
     items = [1, 2, 3, 4]
     for i in range(n):
         items[i], items[3 - i] = items[3 - i], items[i]
@@ -210,7 +210,7 @@ PROGRAMS = [
     program(queue_of_pairs, (7,), tags="containers loop"),
     program(longer_in_one_branch, (5,), (2,), tags="containers branch"),
     program(added_up, (5,), tags="containers loop"),
-    program(swapped, (2,), tags="containers loop"),
+    program(swapped_items, (2,), tags="containers loop"),
     program(in_order, (4,), tags="containers recursive"),
     program(permutations, (3,), tags="containers recursive loop"),
     program(primes_collected, (30,), tags="containers loop branch"),

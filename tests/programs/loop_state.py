@@ -57,7 +57,7 @@ def dicts(n: ut.i64):
 
 
 @ut.function
-def left_early(n: ut.i64):
+def left_with_state(n: ut.i64):
     d = {"a": 0}
     for i in range(n):
         if i == 3:
@@ -189,7 +189,7 @@ def sort_part(a, lo: ut.i64, hi: ut.i64):
 
 
 @ut.function
-def merge_sort_of_a_list(a):
+def merge_sort_by_slices(a):
     """Slices at run time of a list that was no list of run-time length."""
     sort_part(a, 0, len(a))
     return a
@@ -203,7 +203,7 @@ def filtered(x):
 
 PROGRAMS = [
     program(dicts, (0,), (6,), tags="containers loop"),
-    program(left_early, (2,), (6,), tags="containers loop"),
+    program(left_with_state, (2,), (6,), tags="containers loop"),
     program(by_helpers, (1,), (6,), tags="containers loop"),
     program(under_conditions, (1,), (4,), (6,), tags="containers loop"),
     program(objects_in_loops, (0,), (9,), tags="containers loop"),
@@ -211,6 +211,6 @@ PROGRAMS = [
     program(momentum, (2.0, 3), tags="containers loop gradient"),
     program(in_recursion, (5,), tags="containers loop recursive"),
     program(rows_at_run_time, (1,), (7,), tags="containers loop"),
-    program(merge_sort_of_a_list, ([3, 1, 2, 5, 4],), tags="containers recursive"),
+    program(merge_sort_by_slices, ([3, 1, 2, 5, 4],), tags="containers recursive"),
     program(filtered, ([3, 1, 2, 0],), tags="containers"),
 ]

@@ -157,7 +157,7 @@ def questions(n: ut.i64):
 
 
 @ut.function
-def matched(n: ut.i64) -> ut.i64:
+def matched_with_none(n: ut.i64) -> ut.i64:
     match factor_of(n):
         case None:
             return 0
@@ -257,7 +257,7 @@ PROGRAMS = [
     program(counted_until_none, (10,), (0,), tags="loop"),
     program(widened, (Range(1), 5), (Range(1, 4), 5), (Range(1, 9), 5), tags="containers branch"),
     program(questions, (3,), (4,), (0,), tags="branch"),
-    program(matched, (8,), (9,), (35,), (7,), tags="branch loop"),
+    program(matched_with_none, (8,), (9,), (35,), (7,), tags="branch loop"),
     program(told_of_factors, (8,), (7,), tags="effects branch"),
     program(in_objects_and_dicts, (3,), (5,), (0,), tags="containers branch"),
     program(an_array_or_none, (2.0,), (-2.0,), tags="arrays branch"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from undertow.errors import CaptureError, Span
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.control.carrying import is_apart, is_leaf
-from undertow.frontend.control.state import Held
+from undertow.frontend.control.state import Held, held_by
 from undertow.frontend.values.leaves import describe, leaf_type
 from undertow.frontend.values.operands import is_number
 from undertow.frontend.values.tree import Structure, flatten, unflatten
@@ -51,10 +51,12 @@ def containers_in(values: Mapping[str, Any]) -> dict[Path, Any]:
         elif isinstance(item, dict):
             parts = dict.items(item)
         elif dataclasses.is_dataclass(item) and not isinstance(item, type) and not hasattr(item, "__undertow_static__"):
-            parts = getattr(item, "__dict__", {}).items()
+            names = dict.fromkeys([field.name for field in dataclasses.fields(item)])
+            names.update(dict.fromkeys(getattr(item, "__dict__", ())))
+            parts = [(key, getattr(item, key)) for key in names if hasattr(item, key)]
         else:
             continue
-        if not isinstance(item, tuple):
+        if held_by(item) is not None:
             found[path] = item
         stack.extend(((*path, key), part) for key, part in parts)
     return found
