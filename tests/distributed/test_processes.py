@@ -14,6 +14,7 @@ from tests.support.adders import nested
 import undertow as ut
 from undertow.cluster.local import open_pool
 from undertow.cluster.pool import Pool
+from undertow.cluster.probe import probe
 from undertow.cluster.roster import Times
 
 WORKERS = 3
@@ -58,6 +59,12 @@ def test_large_parts(pool: Pool) -> None:
     large = os.urandom(1 << 20) * 11 + b"end"
     parts = pool.call(0, "echo", [b"", large, b"x" * 100_000]).result(10)
     assert [bytes(part) for part in parts] == [b"", large, b"x" * 100_000]
+
+
+def test_ways_to_workers(pool: Pool) -> None:
+    ways = probe(pool)
+    assert [way.worker for way in ways] == list(range(WORKERS))
+    assert all(0 < way.seconds < 0.5 and 1e6 < way.rate < 1e12 for way in ways)
 
 
 def test_workers_send_each_other_messages(pool: Pool) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from undertow.cluster.dispatch import Away, Link, Span, Step
 from undertow.cluster.driver import Call, Driver
 from undertow.cluster.frames import SESSION, Buffer, as_parts
+from undertow.cluster.probe import Way, probe
 from undertow.cluster.roster import Times
 from undertow.cluster.station import Action, Carry, Finish, Launcher, Lost, Network, Start, Station
 from undertow.cluster.tracks import DRIVER, Tracks
@@ -225,6 +226,10 @@ class Pool:
     def on_lost(self, callback: Callable[[int, int, str], None]) -> None:
         """Call that with worker, incarnation and reason whenever a worker is lost, in a thread of its own."""
         self._on_lost.append(callback)
+
+    def probe(self) -> list[Way]:
+        """How long a message to each worker takes, there and back, and how many bytes a second it can be sent."""
+        return probe(self)
 
     def now(self) -> float:
         """The time, as tracks have it."""

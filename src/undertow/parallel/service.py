@@ -36,7 +36,7 @@ MOST_VIEWS = 16  # of neighbours that are no more, too
 def services(member: Member) -> Mapping[str, Service]:
     """What the pool's workers import."""
     training = Training(member)
-    return {"train": training.serve, "abandon": training.abandon}
+    return {"train": training.serve, "abandon": training.abandon, "echo": list}
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import signal
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -52,6 +53,7 @@ class RayLauncher:
         self._kill = self._ray.remote(num_cpus=0, max_retries=0)(kill)
         self._actors: dict[int, Any] = {}  # by incarnation
         self._runs: dict[int, Any] = {}
+        self._ended: deque[int] = deque()  # of these
         self._places: dict[int, Any] = {}
         self._values: dict[int, Any] = {}
         self._gone: dict[int, Callable[[str], None]] = {}
@@ -72,7 +74,7 @@ class RayLauncher:
         self._gone[incarnation] = gone
 
         def ended(future: Any) -> None:
-            self._runs.pop(incarnation, None)
+            self._ended.append(incarnation)
             error = future.exception()
             gone(f"Ray says: {first_words(error)}" if error is not None else f"it has ended: {future.result()}")
 
@@ -80,6 +82,7 @@ class RayLauncher:
 
     def end(self, worker: int, incarnation: int) -> None:
         """Kill an actor: by Ray, and by its node, since one that is frozen does not hear Ray."""
+        self._take_note()
         actor, place = self._actors.pop(incarnation, None), self._places.pop(incarnation, None)
         self._gone.pop(incarnation, None)
         if actor is None:
@@ -100,7 +103,14 @@ class RayLauncher:
         self._values.clear()
         runs = list(self._runs.values())
         self._ray.wait(runs, num_returns=len(runs), timeout=PATIENCE, fetch_local=False) if runs else None
+        self._take_note()
         self._runs.clear()
+
+    def _take_note(self) -> None:
+        """Fetch what actors have returned, or how they ended: Ray prints errors that nobody has seen."""
+        while self._ended:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.get(self._runs.pop(self._ended.popleft(), []), timeout=0)
 
     # ----------------------------------------------------------------------------------------------------------
     # Values
