@@ -8,6 +8,7 @@ printed and how many calls are made.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import importlib.util
@@ -31,7 +32,7 @@ from undertow.passes.pipeline import make_library
 TAGS = frozenset(
     (
         "recursive", "mutual", "loop", "branch", "map", "containers", "arrays", "closure", "random", "effects", "lazy",
-        "late", "deep", "fault", "abandons", "gradient", "sown",
+        "late", "deep", "fault", "abandons", "gradient", "sown", "helpers",
     )
 )  # fmt: skip
 
@@ -44,9 +45,9 @@ class Program:
     """A function, arguments for it, and what is to be known about it.
 
     Tags say what it is about. `lazy` programs end only on engines that need not evaluate every argument; `late` ones do
-    so as they are captured, and everywhere after passes; `deep` ones
-    take long; `fault` ones end in a Fault; `abandons` ones make calls that the result does not need, which an
-    engine may leave out.
+    so as they are captured, and everywhere after passes; `deep` ones take long; `helpers` call undecorated functions
+    that call themselves, which Python does not count; `fault` ones end in a Fault; `abandons` ones make calls that the
+    result does not need, which an engine may leave out.
     """
 
     name: str
@@ -80,11 +81,11 @@ class Program:
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"), python:
             try:
                 value = called(
-                    *(x.copy() if isinstance(x, np.ndarray) else x for x in self.plain.cases[case])
+                    *(copy.deepcopy(x) if isinstance(x, (np.ndarray, list)) else x for x in self.plain.cases[case])
                 )  # it may change them; classes are its own
             except _FAULTS as fault:
                 value = fault
-        return Expected(value, printed.getvalue(), Plain.calls)
+        return Expected(value, printed.getvalue(), None if "helpers" in self.tags else Plain.calls)
 
     def capture(self, case: int) -> tuple[Library, StaticGraph]:
         """Capture it anew: the library as captured, and the static graph that runs."""

@@ -91,7 +91,7 @@ def test_the_outermost_call_alone_copies_its_arguments() -> None:
         assert x.tolist() == [3.0, 1.0, 2.0]
     box = {"x": np.zeros(2), "items": [3]}
     for engine in ("python", "waves"):
-        result = changed.run(box, x, y=x, engine=engine)
+        result = changed.run(box, x, y=x.copy(), engine=engine)
         assert result[0]["items"] == [3, 1] and result[0]["x"][0] == result[1][0][0] == 7.0
         assert result[2]["y"].tolist() == [3.0, 1.0, 2.0]
         assert x.tolist() == [3.0, 1.0, 2.0] and box["items"] == [3] and box["x"].tolist() == [0.0, 0.0]

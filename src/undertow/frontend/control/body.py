@@ -80,6 +80,8 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
             try:
                 ports = yield contents(inner, params)
             except Halted:
+                if session.is_guessing:
+                    raise
                 what = "the test of this loop" if is_loop else "the function of this map"
                 raise CaptureError(
                     f"{what} raises an exception whenever it runs", span, hint="raise it under a condition"

@@ -331,6 +331,9 @@ class Ownership:
     def let_grow(self, items: Any, more: Sequence[Any] = (), item: Any = None) -> None:
         """A list that was made here is to change where a graph cannot follow: start over, if its items allow that."""
         home = self._homes.get(id(items)) if isinstance(items, (list, deque)) else None
+        around = None if home is None or home.born is not None else _list_around(items, home)
+        if around is not None:
+            self.let_grow(around)  # then its items are rows, which may change
         if home is not None and home.born is not None and home.born not in self._ctx.session.growing:
             item = item or item_type([*items, *more])
             if item in (None, NOTHING):
@@ -599,3 +602,15 @@ def _references_to_base() -> int:
 _NEW = _references()
 _NEW_INSIDE = _references_inside()
 _NEW_BASE = _references_to_base()
+
+
+def _list_around(items: Any, home: Home) -> Any:
+    """The list of which a list is an item: the one that it was chosen from, or an argument; None if there is none."""
+    if home.chosen_from is not None:
+        return home.chosen_from
+    if home.argument is None or home.argument.handover is None:
+        return None
+    containers = home.argument.handover.containers
+    path = next((path for path, value in containers.items() if value is items), ())
+    around = containers.get(path[:1]) if len(path) > 1 else None
+    return around if type(around) is list else None

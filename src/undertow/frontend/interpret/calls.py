@@ -19,6 +19,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
+from undertow.frontend.control.helpers import recurs_at_run_time, region_of
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.collecting import collected, folded, repeat
@@ -483,6 +484,10 @@ class Interpreter(Containers):
         called_at = caller if is_inline and self.depth < _SHOWN_DEPTH else None
         made = self.owned.count()
         env = Env(closure, closure.local, closure.env, values, result=result, called_at=called_at, made=made)
+        if is_inline and self.depth:
+            if recurs_at_run_time(self.aliases.envs, closure, values, self.ctx):
+                self.ctx.session.outline_recursion(closure)
+            env.region, env.given = region_of(self.ctx), dict(values)
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
@@ -590,7 +595,7 @@ def _too_deep(open_: Sequence[Closure]) -> CaptureError:
             name, times, hint = made_by, often, _decorating(made_by)
     return CaptureError(
         f"`{name}` calls itself, directly or through others, more than {times} times",
-        hint=f"a recursive function that works on traced values needs @ut.function: {hint}",
+        hint=f"end it with a base case; if it is as deep as that, it needs @ut.function: {hint}",
     )
 
 

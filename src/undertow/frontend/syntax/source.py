@@ -60,6 +60,8 @@ class Env:
     result: Callable[[Any], Any] | None = None  # checks what is returned against the annotation
     called_at: Span | None = None  # if it is a helper that is captured inline
     made: int = 0  # how many things the capture had made when it began
+    region: Any = None  # of a helper that is captured inline: the graph and branch in which it is, and ...
+    given: Mapping[str, Any] = field(default_factory=dict)  # ... its arguments
 
     def outwards(self) -> Iterator[Env]:
         """This activation, then the enclosing ones."""

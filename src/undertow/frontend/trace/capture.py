@@ -8,6 +8,7 @@ call) is remembered, and the function is captured again with that knowledge.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ import numpy as np
 from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.control.handing_back import Handover, containers_in, hand_back, places_of, put_in
-from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.helpers import place_of
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.interpret.branches import StatementInterpreter
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.interpret.options import needed
@@ -38,11 +40,11 @@ from undertow.frontend.trace.definition import (
     take_arguments,
 )
 from undertow.frontend.trace.graft import Ready
-from undertow.frontend.trace.recursion import joined, too_many_signatures, unknown_result
+from undertow.frontend.trace.recursion import joined, may_be_inferred, too_many_signatures, unknown_result
 from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
-from undertow.frontend.values.growing import GrowingList, leaves_of_lists
+from undertow.frontend.values.growing import NOTHING, GrowingList, item_type, leaves_of_lists
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.listed import with_lists
 from undertow.frontend.values.operands import as_weak, flags_of, is_number
@@ -56,6 +58,9 @@ from undertow.types import CTL, Type
 # a recursion that enlarges its arguments would never end, and may double them each time.
 _MOST_SPECIALIZATIONS = 64
 _MOST_GROWING = 12
+_MOST_INLINE = 1_000  # calls of helpers by themselves, where the run decides
+_LONGER = 3  # calls inside of each other with ever longer lists
+_MOST_GUESSES = 8  # of what a recursive function without annotated result returns
 
 
 def _size(arguments: Arguments) -> tuple[int, int]:
@@ -77,6 +82,7 @@ class CaptureSession(Scope):
         self._closures: dict[FunctionType, Closure] = {}
         self._helpers: dict[Closure, Definition] = {}  # those that are captured as functions
         self._grafts: dict[Ready, Specialization] = {}
+        self._recursions = 0  # calls of helpers by themselves that were captured inline
 
     def fresh_name(self, name: str) -> str:
         return self._names.fresh(name)
@@ -92,9 +98,21 @@ class CaptureSession(Scope):
     # -- calls ---------------------------------------------------------------------------------------------
 
     def outlined(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Definition | None:
-        if self.main.endless is None or not self._leads_from_call([*args, *kwargs.values()]):
+        is_recursive = bool(self.main.recursive) and place_of(closure) in self.main.recursive
+        if not is_recursive and (self.main.endless is None or not self._leads_from_call([*args, *kwargs.values()])):
             return None
         return self._helpers.setdefault(closure, Definition(closure))
+
+    def outline_recursion(self, closure: Closure) -> None:
+        if self.main.not_as_functions is None:
+            raise StartOver(self.main, recursive=self.main.recursive | {place_of(closure)})
+        self._recursions += 1
+        if self._recursions > _MOST_INLINE:
+            raise self.main.not_as_functions
+
+    @property
+    def is_guessing(self) -> bool:
+        return any(function.guessed_at is not None for function in self._open.values())
 
     def _leads_from_call(self, values: list[Any]) -> bool:
         """Are some of these values computed from the result of a call in this graph?"""
@@ -114,6 +132,7 @@ class CaptureSession(Scope):
         if self.growing:
             args, kwargs = self._with_growing(definition, args, kwargs)
         arguments = take_arguments(definition, args, kwargs)
+        self._let_longer_lists_grow(definition, arguments)
         callee = yield self.specialize(definition, arguments)
         self._hand_over(callee, arguments)
         passed: Mapping[str, Any] = {}
@@ -138,11 +157,28 @@ class CaptureSession(Scope):
         except TypeError:
             return args, kwargs  # `take_arguments` says what is wrong
         for name, value in bound.arguments.items():
-            item = self.growing.get((definition, name))
+            item = self.growing.get((definition.origin, name))
             if item is not None and type(value) is list:
                 self.interpreter.owned.let_grow(value, item=item)
                 bound.arguments[name] = GrowingList.of(value, item)
         return bound.args, bound.kwargs
+
+    def _let_longer_lists_grow(self, definition: Definition, arguments: Arguments) -> None:
+        """A list that is longer at each recursive call: start over, with a list of run-time length."""
+        open_ = [f.arguments for f in self._open.values() if f.definition is definition][1 - _LONGER :]
+        if len(open_) < _LONGER - 1 or open_[-1].structures == arguments.structures:
+            return
+        calls = [*open_, arguments]
+        ends = list(itertools.accumulate(arguments.structures, lambda n, s: n + s.count(tree.LEAF), initial=0))
+        for number, name in enumerate(arguments.parameters):
+            structures = [call.structures[number] for call in calls]
+            lengths = [s[0][1] for s in structures if s[0][0] == "list"]
+            if len(lengths) == _LONGER and lengths == sorted(set(lengths)):
+                leaves = arguments.given[ends[number] : ends[number + 1]]
+                item = item_type(tree.unflatten(structures[-1], leaves))
+                place = (definition.origin, name)
+                if item not in (None, NOTHING) and place not in self.growing:
+                    self.let_grow(place, item)
 
     def _take_in(self, function: Specialization, args: list[Any], kwargs: dict[str, Any]) -> None:
         """The containers of its arguments are copies, which belong to this graph."""
@@ -152,7 +188,7 @@ class CaptureSession(Scope):
         for name, value in bound.arguments.items():
             owned.own_containers(value, function)
             if type(value) is list:
-                owned.born(value, (function.definition, name))
+                owned.born(value, (function.definition.origin, name))
             default = bound.signature.parameters[name].default
             if isinstance(default, (list, dict)):
                 owned.own_default(value, name)
@@ -297,13 +333,19 @@ class CaptureSession(Scope):
                 definition, name, arguments.types, arguments, results=results, binding=self.binding, weak=arguments.weak
             )
             self.specializations.append(callee)
-            yield self._capture(callee)
+            try:
+                yield self._capture(callee)
+            except Halted:
+                self.specializations.remove(callee)
+                raise
             self.ctx.span = span
         elif callee.is_open:
             callee.was_called_open = True
-            if callee.results is None:
-                inside = [f.definition.name for f in self._open.values()]
-                raise unknown_result(definition.closure, callee.types, inside, span)
+            if callee.results is None:  # the paths without this call say what it returns
+                callee.guessed_at = (span, [f.definition.name for f in self._open.values()])
+                if not may_be_inferred(definition.closure):
+                    raise self._unknown_result(callee)
+                raise Halted
         for (env, name), seen in list(callee.readings.items()):
             self._note_seen(env, name, seen)
         return callee
@@ -382,7 +424,7 @@ class CaptureSession(Scope):
         def attempt() -> Work:
             del self.specializations[count:]
             known = len(function.hidden)
-            function.was_called_open = False
+            function.was_called_open, function.guessed_at = False, None
             function.began, function.readings, function.changed = next(births), {}, {}
             context = None if outer is None else outer.context
             builder = Builder(function.name, "function", definition.closure.span, context=context)
@@ -397,7 +439,12 @@ class CaptureSession(Scope):
             try:
                 args, kwargs = function.arguments.passed(definition.closure.signature, leaves)
                 self._take_in(function, args, kwargs)
-                value = yield definition.body(self, args, kwargs, self._check_of(definition))
+                try:
+                    value = yield definition.body(self, args, kwargs, self._check_of(definition))
+                except Halted:
+                    if function.guessed_at is not None:
+                        raise self._unknown_result(function) from None
+                    raise  # where the result of a function around it is not known yet
                 # A branch that ended before the order token was first needed does not forward it.
                 is_disordered = "effect" in list(function.hidden)[known:]
                 if len(function.hidden) != known and (function.was_called_open or is_disordered):
@@ -551,5 +598,17 @@ class CaptureSession(Scope):
         weak = weak if True in weak else ()
         if function.was_called_open and function.results is not None and function.results.weak != weak:
             raise StartOver(function, results=replace(function.results, weak=weak))
-        function.results = Annotation(tuple(types), structure, weak)
+        results = Annotation(tuple(types), structure, weak)
+        if function.guessed_at is not None or (
+            function.guesses and function.was_called_open and results != function.results
+        ):
+            if function.guesses == _MOST_GUESSES:
+                raise self._unknown_result(function)
+            raise StartOver(function, results=results, guesses=function.guesses + 1)
+        function.results = results
         return ports
+
+    def _unknown_result(self, function: Specialization) -> CaptureError:
+        """The error of a recursive function whose result must be annotated."""
+        span, inside = function.guessed_at or (self.ctx.span, [])
+        return unknown_result(function.definition.closure, function.types, inside, span)

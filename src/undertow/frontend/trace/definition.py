@@ -18,6 +18,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, Span, TypeMismatch, brief, kind_of
 from undertow.frontend.control.handing_back import HandedBack, Handover, Path
+from undertow.frontend.control.helpers import place_of
 from undertow.frontend.control.restart import Halted
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.options import needed
@@ -79,6 +80,11 @@ class Definition:
         return name
 
     @property
+    def origin(self) -> Any:
+        """What is the same in each attempt to capture it: of a function in a captured one, where it is written."""
+        return place_of(self.function) if isinstance(self.function, Closure) else self
+
+    @property
     def short_name(self) -> str:
         """Its name without the enclosing scopes: the name of its calls."""
         return self.name.rsplit(".", 1)[-1]
@@ -124,6 +130,8 @@ class Definition:
         try:
             return (yield session.interpreter.invoke(self.closure, args, kwargs, check, is_inline=False))
         except Halted:
+            if session.is_guessing:
+                raise
             note = self.note("return")
             if note is not None:  # a value that no run gets to
                 shapes = [tuple(d if isinstance(d, int) else 0 for d in type.shape) for type in note.types]
@@ -236,6 +244,10 @@ class Specialization:
     graph: FunctionGraph | None = None
     is_open: bool = False
     was_called_open: bool = False
+    # It has called itself before its result was known: where, and inside which functions. Then it is captured again,
+    # with what its other paths return; so many times.
+    guessed_at: tuple[Span | None, list[str]] | None = None
+    guesses: int = 0
     began: int = 0
     # The values that it read from variables of enclosing functions: with other values it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import CaptureError, InternalError, Span, UndertowError
+from undertow.errors import CaptureError, InternalError, RunError, Span, UndertowError
 from undertow.frontend.control.body import Shared, graph_map
 from undertow.frontend.control.restart import StartOver, until_fixpoint
 from undertow.frontend.control.termination import refuse_endless
@@ -106,6 +106,7 @@ def _attempt(
             if main.endless is not None:
                 raise main.endless from None
             fault.span = fault.span or ctx.span
+            _with_helpers_inline(main, fault)
             raise
         except StartOver as restart:
             if restart.owner is main:
@@ -144,6 +145,14 @@ def _with_more_guards(main: MainGraph, places: Places) -> None:
     for level in (1, 2):
         if places.has_hidden(level):
             raise StartOver(main, level=level)
+
+
+def _with_helpers_inline(main: MainGraph, fault: UndertowError) -> None:
+    """After a failure: perhaps a recursive helper can only be captured inline, as its recursion ends at capture."""
+    if main.not_as_functions is not None:
+        raise main.not_as_functions from None
+    if main.recursive and not isinstance(fault, RunError):
+        raise StartOver(main, recursive=frozenset(), not_as_functions=fault)
 
 
 def raised_by_python(fault: BaseException, span: Span | None) -> CaptureError:

@@ -19,26 +19,32 @@ from undertow.frontend.values import tree
 from undertow.types import DTYPES, DType, Type, i64, join
 
 
+def may_be_inferred(closure: Closure) -> bool:
+    """Does the annotation of the result leave open what it is, so that the other paths may say it?"""
+    return "return" not in closure.annotations or any(closure.annotations["return"] is kind for kind in _VAGUE)
+
+
 def unknown_result(closure: Closure, types: Sequence[Type], inside: Sequence[str], span: Span | None) -> CaptureError:
     """The error of a call, inside others, of a function that is being captured and has no annotated result."""
     names = inside[inside.index(closure.name) :] if closure.name in inside else []
     through = "" if len(names) < 2 else f" ({' -> '.join(f'`{n}`' for n in [*names, closure.name])})"
     if isinstance(closure.node, ast.Lambda):
         return CaptureError(
-            "a lambda that calls itself cannot annotate its result",
+            "a lambda calls itself on every path, and cannot annotate its result",
             span,
             hint="use a `def` with an annotated result: `def f(n: ut.i64) -> ut.i64:`",
         )
     taken = ", ".join(closure.signature.parameters)
     written = closure.annotations.get("return")
     where, problem = _unusable(written)
-    is_vague = any(written is kind or get_origin(written) is kind for kind in (np.ndarray, tuple, dict))
+    is_vague = any(written is kind or get_origin(written) is kind for kind in _VAGUE)
     said = f", but its annotation {'says too little' if is_vague else 'is not a type'}"
-    said = said if "return" in closure.annotations else ""
+    said = said if "return" in closure.annotations else ": no path gives one without that call"
     like = max(types, key=lambda type: type.rank, default=Type(i64))  # often a result is like an argument
     shape = f"[{', '.join(['None'] * like.rank)}]" if like.rank else ""
     example = f"def {closure.node.name}({taken}) -> ut.{like.dtype}{shape}:"
     hint = f"annotate the result, as in `{example}`, or ut.f32[3], or tuple[ut.i64, ut.f64]"
+    hint = hint if "return" in closure.annotations else f"add a base case; or {hint}"
     for kind, instead in _ANNOTATIONS.items():
         if written is not None and (written is kind or get_origin(written) is kind):
             hint = instead
@@ -87,6 +93,7 @@ def _as_dict(hints: dict[str, Any]) -> str:
     return "{" + ", ".join(f'"{key}": ut.{_NAMES.get(note, "f64")}' for key, note in hints.items()) + "}"
 
 
+_VAGUE: tuple[Any, ...] = (np.ndarray, tuple, dict)
 _WRITTEN = ("ut.", "int", "float", "complex", "bool")
 _NAMES: dict[Any, str] = {int: "i64", float: "f64", complex: "c128", bool: "bool"}
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from undertow.errors import CaptureError
+from undertow.errors import CaptureError, UndertowError
+from undertow.frontend.control.helpers import Place
 from undertow.frontend.control.merge import force
 from undertow.frontend.control.restart import StartOver
 from undertow.frontend.syntax.calling import is_library_module
@@ -55,6 +56,8 @@ class MainGraph:
     level: int = 0  # of guards: 1 makes guards of all numbers that would be hidden arguments, 2 of arrays too
     # It has no base case if helpers are captured inline. As functions, they may not need all their arguments.
     endless: CaptureError | None = None
+    recursive: frozenset[Place] = frozenset()  # helpers that call themselves where the run decides: functions
+    not_as_functions: UndertowError | None = None  # why that failed: they are captured inline after all
     changed: tuple[int, ...] = ()  # the leaves of arguments that change in place
     changes_containers: bool = False
 

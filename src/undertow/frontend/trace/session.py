@@ -152,6 +152,14 @@ class Session(Protocol):
     def outlined(self, closure: Closure, args: Sequence[Any], kwargs: dict[str, Any]) -> Definition | None:
         """A helper as a function of its own, if it may have to decide whether a call among its arguments is made."""
 
+    def outline_recursion(self, closure: Closure) -> None:
+        """Start over with a helper as a function of its own: it calls itself where the run decides."""
+
+    @property
+    def is_guessing(self) -> bool:
+        """Is a function being captured only to learn what it returns?"""
+        return False
+
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """Write a call node; capture the callee first if it has no graph yet."""
 
