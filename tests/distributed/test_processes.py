@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -65,6 +69,37 @@ def test_ways_to_workers(pool: Pool) -> None:
     ways = probe(pool)
     assert [way.worker for way in ways] == list(range(WORKERS))
     assert all(0 < way.seconds < 0.5 and 1e6 < way.rate < 1e12 for way in ways)
+
+
+CRASHES = """
+import os, signal
+from undertow.cluster.local import open_pool
+with open_pool(2, "tests.support.adders:services") as pool:
+    print(*(row.process for row in pool.stats()), flush=True)
+    os.kill(pool.stats()[0].process, signal.SIGSTOP)
+    input()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGINT", "an exception"])
+def test_nothing_is_left_of_a_program_that_crashes(how: str, tmp_path: Path) -> None:
+    """Its workers end with it, also one that stands still."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", CRASHES],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    with program:
+        assert program.stdout is not None and program.stdin is not None
+        ends = [os.pidfd_open(int(number)) for number in program.stdout.readline().split()]
+        if how.startswith("SIG"):
+            program.send_signal(signal.Signals[how])
+        program.communicate("" if how == "an exception" else None, timeout=60)
+    assert len(ends) == 2 and program.returncode != 0
+    for descriptor in ends:
+        assert select.select([descriptor], [], [], 30.0)[0]
+        os.close(descriptor)
 
 
 def test_workers_send_each_other_messages(pool: Pool) -> None:

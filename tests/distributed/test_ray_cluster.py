@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,36 @@ def test_up_status_down(home: Path) -> None:
     assert "no cluster of yours" in run(home, "cluster", "down", code=1)
     assert "there is no Ray cluster on this machine" in run(home, "cluster", "status", code=1)
     assert [path.name for path in home.iterdir()] == []
+
+
+CRASHES = """
+import os, signal, sys
+import undertow as ut
+with ut.ray.connect(workers=2) as cluster:
+    print("processes", *(row.process for row in cluster.stats()), flush=True)
+    os.kill(cluster.stats()[0].process, signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_program_that_crashes(home: Path) -> None:
+    """Its workers end, a frozen one too; the cluster stays, and takes the next program."""
+    run(home, "cluster", "up", "--workers", "2", "--memory", "128M")
+    said = run(home, "-c", CRASHES, start=(sys.executable,), code=-9)
+    processes = [int(number) for number in said.partition("processes ")[2].split()[:2]]
+    end = time.monotonic() + 60.0
+    while there := [number for number in processes if b"undertow" in ray_name(number) or b"ray::" in ray_name(number)]:
+        assert time.monotonic() < end, there
+    assert "no workers of Undertow" in run(home, "cluster", "status")
+    run(home, "-c", PROGRAM, start=(sys.executable,))
+
+
+def ray_name(process: int) -> bytes:
+    """What an actor's process calls itself; nothing if it is no more."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 OUTSIDE = """

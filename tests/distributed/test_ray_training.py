@@ -73,7 +73,8 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         return done.output
 
     run("alone", "--epochs", "3", "--shards", "4")
-    said = run("workers", "--epochs", "2", "--workers", "2")
+    said = run("workers", "--epochs", "2", "--workers", "2", "--trace", str(tmp_path / "trace.json"))
+    assert '"name": "gradients", "pid": 2' in (tmp_path / "trace.json").read_text()
     rows = re.findall(r"^ +([01]) +127\.0\.0\.1 +\d+ +1 +0 +([\d,]+)", said, re.M)
     assert [worker for worker, _ in rows] == ["0", "1"] and all(count != "0" for _, count in rows)
     run("workers", "--epochs", "3", "--resume")

@@ -74,6 +74,9 @@ def train(
         int | None,
         typer.Option(help="Parts of a batch, shared by workers; 1, or with --workers a power of two.", min=1),
     ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="With --workers: a file for Perfetto, of what each worker does.")
+    ] = None,
     memory: Annotated[str | None, typer.Option(help="Maximum bytes of a step, e.g. 500K, 64M or 1.5G.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Output folder; default build/train/MODEL.")
@@ -97,6 +100,8 @@ def train(
         name: value for name, value in (("threads", threads), ("memory", memory)) if value is not None
     }
     check_options(limits)
+    if trace is not None and workers is None:
+        raise typer.BadParameter("it shows what workers do: add --workers", param_hint="--trace")
     with telling_errors(), ut.options(**limits):
         if resume:
             _check_folder(folder, resume, force)
@@ -127,7 +132,7 @@ def train(
         size = sum(int(np.size(value)) for value in checkpoint.state.params.values())
         console.print(f"{type(chosen).__name__}, {size:,} parameters; {len(source.train):,} trees")
         try:
-            with training_cluster(console, workers) as cluster:
+            with training_cluster(console, workers, trace) as cluster:
                 run(console, folder, checkpoint, source, cluster)
         except KeyboardInterrupt:
             # Reached only by a second Ctrl-C, or by one during the report.

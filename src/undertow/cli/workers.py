@@ -32,8 +32,11 @@ def choose_shards(console: Console, held: int | None, typed: int | None, workers
 
 
 @contextlib.contextmanager
-def training_cluster(console: Console, workers: int | None) -> Iterator[Any]:
-    """A cluster of so many workers; None for none. Whoever is lost is told of, and so is at the end who did what."""
+def training_cluster(console: Console, workers: int | None, trace: Path | None = None) -> Iterator[Any]:
+    """A cluster of so many workers; None for none. Whoever is lost is told of, and so is at the end who did what.
+
+    `trace` is a file for Perfetto.
+    """
     if workers is None:
         yield None
         return
@@ -47,7 +50,8 @@ def training_cluster(console: Console, workers: int | None) -> Iterator[Any]:
                 console.print(f"Worker {worker} was lost: {why}. It is started again", markup=False)
 
         pool.on_lost(tell)
-        yield cluster
+        with contextlib.nullcontext() if trace is None else cluster.trace(trace):
+            yield cluster
         console.print(f"\n{cluster.stats()}", markup=False)
 
 

@@ -30,6 +30,11 @@ def events(cluster: Any = None, state: Any = None, recipe: Any = RECIPE) -> list
     return list(ut.train.fit(MODEL, SOURCE.train, SOURCE.dev, recipe, state, cluster))
 
 
+def test_a_trace_is_of_workers() -> None:
+    done = CliRunner().invoke(cli.app, ["train", "treernn", "--trace", "trace.json"])
+    assert done.exit_code == 2 and "it shows what workers do" in done.output
+
+
 def assert_equal(a: Any, b: Any) -> None:
     slots = zip(a.optimizer.slots.values(), b.optimizer.slots.values(), strict=True)
     for some, other in ((a.params, b.params), (a.best, b.best), *slots):
