@@ -23,7 +23,7 @@ PIECE = 1 << 20  # bytes that are read at once
 MOST = 16 << 20  # bytes that wait to be fetched: then workers wait
 POLL = 1.0  # seconds until an actor that has nothing says so
 
-Item = tuple[int, bytes]  # of which connection; no bytes: it has ended
+Item = tuple[int, bytes | None]  # of which connection; None: it has begun; no bytes: it has ended
 
 
 class Wires:
@@ -69,6 +69,8 @@ class Wires:
     def send(self, items: Sequence[Item]) -> None:
         """Say that; no bytes end a connection."""
         for number, data in items:
+            if data is None:
+                continue
             with self._lock:
                 end = self._ends.get(number)
                 if end is not None and not data:
@@ -123,6 +125,8 @@ class Wires:
             self._count += 1
             with self._lock:
                 self._ends[self._count] = end
+                self._news.append((self._count, None))
+                self._has_news.notify_all()
             self._selector.register(end, selectors.EVENT_READ, self._count)
 
     def _hear(self, number: int, end: socket.socket) -> None:
@@ -175,7 +179,6 @@ class Tunnel:
         self._relay = ray.remote(Relay).options(num_cpus=0, max_restarts=0, max_concurrency=3).remote()
         self.address: str = ray.get(self._relay.address.remote())
         self._target = ("", 0)
-        self._count = 0  # connections so far
         self._is_over = False
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._fetch, self._bring)]
 
@@ -213,9 +216,8 @@ class Tunnel:
 
         def turn() -> None:
             items: list[Item] = self._ray.get(self._relay.pull.remote())
-            for number, _ in items:
-                if number > self._count:
-                    self._count = number
+            for number, data in items:
+                if data is None:
                     self._connect(number)
             self._wires.send(items)
 
