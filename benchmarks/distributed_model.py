@@ -2,14 +2,8 @@
 
 It is fed with what `distributed.py` has measured on this machine (build/bench/distributed.json, or else the figures
 below, of two cores of an AMD EPYC), and counts what the design sends, to whom, and what has to wait for what. For each
-size it prints the largest of these costs, which is what bounds it, and how it would be with these changes:
-
-- training: shards are added up in a balanced tree; each row of a table belongs to one worker, which updates it; the
-  driver keeps no parameters, and sends numbers of trees to one process for each machine, which has the forest;
-- f.map: tasks as long as the driver's time for them allows; machines read the forest from a file;
-- the search: such tasks, and workers hand them to each other without the driver.
-
-What it says of one and two workers stands beside what was measured. Machines have eight processors, and 1.25 GB/s
+size it prints the largest of these costs, which is what bounds it, and how it would be with other designs (`CHANGES`).
+What it says of two workers stands beside what was measured. Machines have eight processors, and 1.25 GB/s
 between them. Usage: python benchmarks/distributed_model.py [--figures FILE]
 """
 
@@ -42,6 +36,7 @@ PROCESSORS = 8  # of a machine
 MEMORY = 4e9  # bytes a second between processes of one machine
 PIECE = 1 << 19  # bytes of the ring's messages
 BEAT = 0.5  # seconds between two signs of life
+KEY = 1e-3  # seconds of the driver until somebody's key is checked
 PEER = 90  # bytes of a worker in the table that all workers have
 TREES = 1_000_000
 NODES = 1e12
@@ -124,10 +119,10 @@ def spread(costs: dict[str, Any], workers: int, size: float) -> float:
 
 
 def start(costs: dict[str, Any], workers: int) -> Costs:
-    """From nothing to workers that know each other: whoever comes is made known to all, by the whole table."""
+    """From nothing to workers that know each other: each gets a table of all, with the first call."""
     return {
         "processes": START,
-        "keys, and tables of who is there": workers * 1e-3 + PEER * workers**3 / 3 / costs["rate"],
+        "keys, and tables of who is there": workers * KEY + PEER * workers**2 / costs["rate"],
     }
 
 
@@ -249,11 +244,10 @@ def print_start(costs: dict[str, Any]) -> None:
             [
                 f"{workers:,}",
                 *(common.seconds(seconds) for seconds in parts.values()),
-                f"{workers - 1:,}",
                 f"{100 * beats:.1f}%",
             ]
         )
-    heads = ["workers", "processes", "keys and tables", "connections of each", "of the driver, for signs of life"]
+    heads = ["workers", "processes", "keys and tables", "of the driver, for signs of life"]
     common.table("Beginning, and staying alive", heads, rows)
 
 
@@ -271,6 +265,14 @@ def print_check(costs: dict[str, Any], figures: dict[str, Any]) -> None:
     )
 
 
+CHANGES = """\
+What would lift these bounds, in the order in which they come:
+- training: add shards up in a balanced tree, which has bits that do not depend on workers, too; let each row of a table
+  belong to one worker; keep no parameters at the driver; send numbers of trees to one process of each machine
+- f.map: make tasks longer, as the driver's time asks; let machines read the forest from a file
+- the search: make tasks longer; let workers hand them to each other without the driver"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path, default=common.ROOT / "build" / "bench" / "distributed.json")
@@ -282,6 +284,7 @@ def main() -> None:
     print_kinds(costs)
     print_limits(costs)
     print_start(costs)
+    print(CHANGES)
 
 
 if __name__ == "__main__":

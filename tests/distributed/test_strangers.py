@@ -50,6 +50,7 @@ def attacked() -> Iterator[tuple[Pool, Spy]]:
     launcher = Spy()
     with Pool(launcher, SocketNetwork(), WORKERS, times=Times(silence=20.0)).open(60.0) as pool:
         before = pool.workers()
+        pool.call(0, "echo").result(10)  # then workers know of each other
         began = time.monotonic()
         yield pool, launcher
         assert pool.workers() == before and len(launcher.tickets) == WORKERS

@@ -27,6 +27,7 @@ from undertow.cluster.pool import Pool
 from undertow.cluster.station import DRIVER, Action, Admit, Forget, Keys, Machine, Send, Ticket
 
 TICK = 0.1
+MOST_LOST = 2  # frames in a row: with four signs of life, a worker would be lost
 FOREVER = 3600.0  # virtual seconds; a test that takes so long waits for something that never comes
 
 
@@ -75,6 +76,7 @@ class Simulation:
         self._events: list[tuple[float, int, Host, Callable[[], None]]] = []
         self._count = itertools.count()
         self._pools: list[Pool] = []
+        self._lost: dict[tuple[int, int], int] = {}  # frames in a row, by from where and to whom
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Simulation:
@@ -236,7 +238,11 @@ class Simulation:
         """A frame is on its way; perhaps."""
         self.frames += 1
         for _ in range(2 if self.random.random() < self.repetition else 1):
-            if self.random.random() >= self.loss:
+            lost = self._lost.get((sender, to), 0)
+            if self.random.random() < self.loss and lost < MOST_LOST:
+                self._lost[sender, to] = lost + 1
+            else:
+                self._lost[sender, to] = 0
                 station = self.stations.get(to)
                 if station is not None:
                     delay = self.random.random() ** 3 * self.delay

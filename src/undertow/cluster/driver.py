@@ -87,6 +87,8 @@ class Driver:
         self.given_up: dict[int, str] = {}  # workers that cannot be started, and why
         self.is_closing = False
         self.tracks: Tracks | None = None  # if somebody wants to know
+        self._has_come = False  # somebody of whom others have not been told
+        self._has_gone = False  # likewise
         self._complaints = Complaints("the driver")
         self._session = session
         self._times = times
@@ -155,11 +157,11 @@ class Driver:
             if len(self.given_up) == self.roster.workers:
                 self.dispatch.abandon(WorkerLost(f"no worker is left; worker {entry.worker}: {why}"))
         self.dispatch.lose(entry, why)
-        if was_ready:
-            self._introduce()
+        self._has_gone |= was_ready
 
     def _introduce(self) -> None:
-        """Tell all who is there."""
+        """Tell all who is there. It is a table for each, so not whenever one comes: when somebody has to know."""
+        self._has_come = self._has_gone = False
         ready = self.roster.ready()
         peers = [Peer(entry.worker, entry.incarnation, entry.key, entry.address) for entry in ready]
         message = Message(Kind.PEERS, (self.roster.epoch,), (encode_peers(peers),))
@@ -177,6 +179,8 @@ class Driver:
         if entry is None or not entry.is_ready or incarnation not in (None, entry.incarnation):
             why = "that incarnation is gone" if incarnation is not None else "it is not there"
             return Call(None, error=WorkerLost(f"worker {worker}: {self.given_up.get(worker, why)}"))
+        if self._has_come or self._has_gone:
+            self._introduce()
         self._count += 1
         call = self._calls[self._count] = Call(entry, name or service)
         self._tell(entry, Message(Kind.CALL, (self._count,), (service.encode(), *parts)))
@@ -250,6 +254,8 @@ class Driver:
         """Look who is silent, and give signs of life."""
         for entry, why in self.roster.silent(now):
             self._lose(entry, why, now)
+        if self._has_gone:
+            self._introduce()
         if now >= self._next_beat:
             self._next_beat = now + self._times.beat
             for entry in self.roster:
@@ -268,7 +274,7 @@ class Driver:
         self.roster.join(entry.incarnation)
         if self.tracks is not None:
             self.tracks.moment(entry.worker, "ready", now, incarnation=entry.incarnation, process=entry.process)
-        self._introduce()
+        self._has_come = True
         self.dispatch.assign()
 
     def _beat(self, entry: Entry, message: Message, now: float) -> None:

@@ -368,6 +368,7 @@ class WorkerStation(SocketStation):
     def __init__(self, machine: Machine, ticket: Ticket) -> None:
         super().__init__(machine, ticket.keys, ticket.listen, zmq.PULL, HOLD, f"worker {ticket.worker}")
         self._ways: dict[int, Socket] = {}
+        self._known: dict[int, Admit] = {}  # to whom there will be a way when something is to be sent
         self._sources.append(self._connect(DRIVER, zmq.DEALER, ticket.address, ticket.driver_key))
 
     def _connect(self, to: int, kind: int, address: str, key: bytes) -> Socket:
@@ -379,24 +380,33 @@ class WorkerStation(SocketStation):
 
     def _admit(self, action: Admit) -> None:
         super()._admit(action)
+        self._known[action.incarnation] = action
+
+    def _way(self, to: int) -> Socket | None:
+        """The way to somebody who is known. Most workers talk to few others."""
+        action = self._known.get(to)
+        if to in self._ways or action is None:
+            return self._ways.get(to)
         try:
-            self._connect(action.incarnation, zmq.PUSH, action.address, action.key)
+            return self._connect(to, zmq.PUSH, action.address, action.key)
         except zmq.ZMQError as error:  # an address that is none
-            self._machine.refuse(action.incarnation, f"its address, {action.address}: {error.strerror}")
+            self._machine.refuse(to, f"its address, {action.address}: {error.strerror}")
+            return None
 
     def _forget(self, incarnation: int) -> None:
         super()._forget(incarnation)
+        self._known.pop(incarnation, None)
         way = self._ways.pop(incarnation, None)
         if way is not None:
             way.close(linger=0)
 
     def _take(self, socket: Socket, frames: list[zmq.Frame], now: float) -> None:
         source = DRIVER if socket is not self._door else source_of(frames[0])
-        if source in self._ways:  # else it is forgotten
+        if source == DRIVER or source in self._known:  # else it is forgotten
             self._hand_on(source, frames, now)
 
     def _send(self, to: int, parts: Sequence[Buffer]) -> None:
-        way = self._ways.get(to)
+        way = self._way(to)
         if way is not None:
             send(way, parts)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.support.adders import Adders, nested, services
 from tests.support.network import Simulation
 
 import undertow as ut
+from undertow.cluster.frames import Buffer, Kind, decode
 
 
 def test_services() -> None:
@@ -31,6 +34,33 @@ def test_workers_send_each_other_messages(seed: int) -> None:
         for turn in (1, 2):
             calls = [pool.call(worker, "around", str(turn).encode()) for worker in range(4)]
             assert [bytes(call.result()[0]) for call in calls] == [b"6"] * 4
+
+
+class Counting(Simulation):
+    """Counts the tables of workers that the driver sends."""
+
+    tables = 0
+
+    def post(self, sender: int, to: int, parts: Sequence[Buffer]) -> None:
+        self.tables += decode(parts, bytes(parts[0][8:24])).message.kind == Kind.PEERS
+        super().post(sender, to, parts)
+
+
+def test_who_is_there_is_told_when_somebody_asks() -> None:
+    """Not to all whenever one comes: that would be as many tables as the square of the workers."""
+    with Counting(seed=3, start=5.0) as simulation:
+        pool = simulation.pool(20, services).open()
+        simulation.sleep(1.0)
+        assert simulation.tables == 0
+        calls = [pool.call(worker, "around", b"1") for worker in range(20)]
+        assert [bytes(call.result()[0]) for call in calls] == [b"190"] * 20
+        assert 20 <= simulation.tables < 60  # some are asked for again, since frames overtake each other
+        simulation.kill(7)
+        simulation.kill(8)
+        simulation.sleep(2.9)
+        assert len(pool.workers()) >= 18
+        told = [member for member in simulation.members.values() if member.worker not in (7, 8)]
+        assert all(not {1 + 7, 1 + 8} & {peer.incarnation for peer in member.peers} for member in told)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -43,7 +43,7 @@ def test_calls_and_waiting() -> None:
         assert mark.ended is not None and 5.0 <= mark.ended - mark.began < 5.2 and mark.began >= before
         simulation.sleep(1.0)
         idle, busy = (row.waited for row in pool.stats())
-        assert 3.8 <= idle - busy <= 4.2  # it has worked for two times two seconds
+        assert 3.4 <= idle - busy <= 4.6  # it has worked for two times two seconds, as of a sign of life
         assert {track for track, _, _ in tracks.counts} == {0, 1}
         sent = [counts["sent"] for track, _, counts in tracks.counts if track == 1]
         assert sent == sorted(sent) and sent[-1] > 0
