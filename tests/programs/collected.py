@@ -280,7 +280,28 @@ def popped_too_often(n: ut.i64):
     return items
 
 
+@ut.function
+def compared_items(items, n: ut.i64):
+    """Lists of known length whose items the run compares."""
+    largest_first = sorted(items, key=lambda item: -item)
+    ranked = sorted(enumerate(items), key=lambda pair: pair[1])
+    pairs = sorted((x % 3, x) for x in items)
+    place, often = items.index(n), items.count(n)
+    items.remove(n)
+    items.sort(reverse=True)
+    return largest_first, ranked, pairs, sorted(zip(items, items[2:], strict=False)), place, often, items
+
+
+@ut.function
+def chosen_with_places(x: ut.i64[5], n: ut.i64):
+    """Which of the items of an iterator over known ones stay, the run decides."""
+    falling = [a - b for a, b in zip(x, x[2:], strict=False) if a > b]
+    return [(i, v) for i, v in enumerate(x) if v > n], falling, [v for v in reversed(x) if v > n], len(range(2, n))
+
+
 PROGRAMS = [
+    program(compared_items, ([5, 3, 8, 1, 3], 3), tags="containers"),
+    program(chosen_with_places, (np.array([5, 3, 8, 1, 9]), 3), tags="containers arrays"),
     program(squares_collected, (5,), (0,), tags="containers loop branch"),
     program(from_arrays, (np.array([1.0, -2.0, 3.0]),), (np.zeros(0),), tags="containers arrays loop"),
     program(every_way_to_list, (7,), tags="containers loop"),

@@ -222,6 +222,79 @@ def smooth(x, n):
     return x if n == 0 else np.sin(smooth(x * x, n - 1)) * x
 
 
+@ut.function
+def counted_calls(n: ut.i64):
+    """Variables that inner functions assign."""
+    count = 0
+    deepest: int = 0
+
+    def call(k, depth):
+        nonlocal count, deepest
+        count += 1
+        deepest = max(deepest, depth)
+        if k > 1:
+            call(k - 1, depth + 1)
+            call(k - 2, depth + 1)
+
+    call(n, 1)
+    count = count * 10
+    return count, deepest
+
+
+@ut.function
+def cheapest(costs: list[list[int]]):
+    best = 10**9
+    paths = 0
+
+    def walk(r, c, cost):
+        nonlocal best, paths
+        cost += costs[r][c]
+        if r == len(costs) - 1 and c == len(costs[0]) - 1:
+            best = min(best, cost)
+            paths += 1
+            return
+        if r + 1 < len(costs):
+            walk(r + 1, c, cost)
+        if c + 1 < len(costs[0]):
+            walk(r, c + 1, cost)
+
+    walk(0, 0, 0)
+    return best, paths
+
+
+@ut.function
+def in_turns(x: ut.f64, n: ut.i64):
+    """Through two functions, of which one is inside of the other; a parameter, and two variables at once."""
+    a, b = 0, 1
+
+    def step():
+        nonlocal x, b
+
+        def swap():
+            nonlocal a, b
+            a, b = b, a + b
+
+        swap()
+        x = x * x + b
+
+    for _ in range(n):
+        step()
+    return [a for _ in range(2)], (lambda: b + 1)(), x
+
+
+@ut.function
+def squared_twice(x: ut.f64) -> ut.f64:
+    y = x
+
+    def square():
+        nonlocal y
+        y = y * y
+
+    square()
+    square()
+    return y
+
+
 _GRID = [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
 
 PROGRAMS = [
@@ -242,5 +315,9 @@ PROGRAMS = [
     program(index_of, (np.array([3, 1, 4]), 4, 0), (np.array([3, 1, 4]), 9, 0), tags="recursive arrays"),
     program(sorted_by_masks, (np.array([3.5, 1.0, 4.0, 1.0, 5.0]),), tags="recursive arrays"),
     program(sum_of_calls, (6,), tags="recursive loop"),
+    program(counted_calls, (5,), tags="recursive helpers"),
+    program(cheapest, ([[1, 3, 1], [1, 5, 1], [4, 2, 1]],), tags="recursive containers helpers"),
+    program(in_turns, (0.5, 4), tags="loop"),
+    program(squared_twice, (1.5,), tags="gradient"),
     program(smooth, (0.75, 3), tags="recursive gradient"),
 ]

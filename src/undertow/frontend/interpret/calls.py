@@ -30,7 +30,7 @@ from undertow.frontend.interpret.generators import CapturedGenerator, Yielded, h
 from undertow.frontend.interpret.growing import ListMethod, call_method
 from undertow.frontend.interpret.in_place import written_by
 from undertow.frontend.interpret.instead import instead_of_math
-from undertow.frontend.interpret.list_calls import ON_LISTS, with_arrays
+from undertow.frontend.interpret.list_calls import COMPARING, ON_LISTS, compare_items, with_arrays
 from undertow.frontend.interpret.numpy_calls import holds_traced, on_traced, refuse_comparing, refuse_traced
 from undertow.frontend.interpret.operators import of_ufunc
 from undertow.frontend.interpret.options import call as call_with_option
@@ -167,7 +167,7 @@ class Interpreter(Containers):
         if isinstance(function, CalledBack):
             function = function.function
         if self.depth and (changes := written_by(function, args)) is not None:
-            self.write_array(*changes, kwargs, self._written_at(function))
+            self.write_array(*changes, kwargs, self.written_at(function))
             return None
         function = needed(function, self.ctx, "'NoneType' object is not callable")
         if isinstance(function, handles.Dispatch):
@@ -210,6 +210,10 @@ class Interpreter(Containers):
             form = on_lists = None
         if on_lists is not None and any(map(is_run_time, args)):
             value = yield on_lists(self, args, kwargs, env)
+            if value is not NotImplemented:
+                return value
+        if getattr(function, "__name__", "") in COMPARING:
+            value = yield compare_items(self, function, args, kwargs)
             if value is not NotImplemented:
                 return value
         if form is not None:
@@ -443,7 +447,7 @@ class Interpreter(Containers):
         changes = changed_by(function, args)
         if changes is not None and not isinstance(changes[0], Traced):
             more = args[-1:] if changes[1] in ("append", "insert") else ()
-            self.owned.change(changes[0], self._written_at(function), more=more)
+            self.owned.change(changes[0], self.written_at(function), more=more)
             if isinstance(changes[0], np.ndarray):
                 raise CaptureError(
                     f"`{changes[1]}` changes an array in place, which cannot be captured",
@@ -459,7 +463,7 @@ class Interpreter(Containers):
                 if hasattr(type(value), "__next__") and (changes is None or value is not changes[0]):
                     self.owned.change(value, "")
 
-    def _written_at(self, function: Any) -> str:
+    def written_at(self, function: Any) -> str:
         """How the user wrote the thing that a call changes."""
         node = self.call_site
         if node is None:

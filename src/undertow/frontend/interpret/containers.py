@@ -33,7 +33,14 @@ from undertow.frontend.interpret.picking import Picking
 from undertow.frontend.interpret.purity import is_users
 from undertow.frontend.interpret.raising import is_conditional, raise_later
 from undertow.frontend.interpret.special import behind, special
-from undertow.frontend.interpret.standins import TracedGenerator, TracedItems, is_run_time, needing_loop, needs_loop
+from undertow.frontend.interpret.standins import (
+    OF_OTHERS,
+    TracedGenerator,
+    TracedItems,
+    is_run_time,
+    needing_loop,
+    needs_loop,
+)
 from undertow.frontend.interpret.written import Computed
 from undertow.frontend.objects.handle import Handle
 from undertow.frontend.syntax.calling import is_user_code
@@ -258,6 +265,8 @@ class Containers(Expressions):
                 source = yield self.collected(source)
             generator = TracedGenerator(node, inner, source.take() if isinstance(source, TracedItems) else source)
             return generator if isinstance(node, ast.GeneratorExp) else (yield self.collected(generator))
+        if isinstance(node, ast.ListComp) and isinstance(first, ast.Call) and isinstance(source, OF_OTHERS):
+            source = list(self.iterate(source, self.span(first, env)))  # so that it can be gone over again
         over = self.iterate(source, self.span(first, env))
         if isinstance(node, ast.GeneratorExp):
             return self.generator(TracedGenerator(node, inner, source), over)

@@ -13,12 +13,15 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.interpret.drive import Work
-from undertow.frontend.interpret.growing import in_order
+from undertow.frontend.interpret.growing import call_method, in_order
 from undertow.frontend.interpret.heaps import IN_PYTHON
 from undertow.frontend.interpret.list_syntax import as_array, cut
+from undertow.frontend.interpret.numpy_calls import holds_traced
+from undertow.frontend.interpret.reducing import items_of
+from undertow.frontend.interpret.standins import TracedRange
 from undertow.frontend.syntax.source import Env
 from undertow.frontend.values import tree
-from undertow.frontend.values.growing import GrowingList
+from undertow.frontend.values.growing import NOTHING, GrowingList, item_type
 from undertow.frontend.values.operands import as_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.frontend.values.traced import length as extent
@@ -28,9 +31,10 @@ _ARRAY = "np.array(items) is an array with all that arrays have"
 
 
 def _length(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Any:
-    if len(args) != 1 or kwargs or not isinstance(args[0], GrowingList):
+    if len(args) != 1 or kwargs or not isinstance(args[0], (GrowingList, TracedRange)):
         return NotImplemented
-    return as_weak(emit("identity", [args[0].length])[0])
+    items: Any = args[0] if isinstance(args[0], GrowingList) else items_of(args[0])
+    return as_weak(emit("identity", [items.length])[0])
 
 
 def _list(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:
@@ -80,6 +84,35 @@ def _sorted(interp: Any, args: Sequence[Any], kwargs: dict[str, Any], env: Env |
     made = items.with_columns(columns, extent(columns[0], 0) if columns else items.length)
     made.kind = list
     return made
+
+
+COMPARING = frozenset(("sorted", "sort", "index", "count", "remove"))  # names of what compares items
+
+
+def compare_items(interp: Any, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
+    """`sorted`, and methods of lists, of as many items as are known, which the run compares; else NotImplemented."""
+    items, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    is_sorted = function is builtins.sorted and len(args) == 1
+    if is_sorted:
+        items, args = args[0], ()
+        if isinstance(items, type({}.items())) or hasattr(type(items), "__next__"):
+            return (yield interp.call(function, [(yield interp.call(list, [items], {}))], kwargs))
+    is_ours = is_sorted or (type(items) is list and hasattr(list, name))
+    if not is_ours or not isinstance(items, (list, tuple)) or not any(map(holds_traced, (*items, *args))):
+        return NotImplemented
+    item = item_type(items)
+    if item in (None, NOTHING) or kwargs.keys() - {"key", "reverse"}:
+        return NotImplemented
+    compared = GrowingList.of(items, item)
+    found = yield call_method(interp, compared, "sort" if is_sorted else name, args, kwargs)
+    if name in ("index", "count"):
+        return found
+    after = [compared.get(np.int64(k)) for k in range(len(items) - (name == "remove"))]
+    if is_sorted:
+        return interp.owned.own(after)
+    interp.owned.change(items, interp.written_at(function))
+    function.__self__[:] = after
+    return None
 
 
 def _reduced(function: Any) -> Handler:

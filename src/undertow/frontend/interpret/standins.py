@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from undertow.frontend.syntax.source import Env
 
 
+OF_OTHERS: tuple[type, ...] = (enumerate, zip, reversed, type(reversed([])))  # iterators over what is there already
+
+
 class TracedRange:
     """`range` with traced bounds."""
 

@@ -78,7 +78,8 @@ HINTS = {
     "AsyncFor": "use an ordinary `for`",
     "AsyncFunctionDef": "use an ordinary `def`: graphs run in parallel on their own",
     "Global": "return the new value, and assign it in the caller",
-    "Nonlocal": "return the new value instead, as in `total = add(total, x)`; ut.Variable keeps state",
+    "Nonlocal": "return the new value instead, as in `total = add(total, x)`; ut.Variable keeps state. A variable of "
+    "the captured function itself must be assigned at its top first",
     "ClassDef": "define the class outside the function",
     "Raise": 'use `assert x > 0, "x must be positive"`, or ut.assert_',
 }

@@ -17,6 +17,7 @@ from undertow.errors import CaptureError, Span, UndertowError
 from undertow.frontend.syntax.locate import Located, locate
 from undertow.frontend.syntax.match import FunctionNode
 from undertow.frontend.syntax.parse import walk
+from undertow.frontend.syntax.shared import with_shared_variables
 from undertow.tracebacks import inside
 
 
@@ -150,7 +151,7 @@ def closure_of(function: FunctionType, located: Located | None = None) -> Closur
     located = located or locate(function)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
-    node = located.node
+    node = with_shared_variables(located.node)
     annotations = _annotations(function, Span(located.file, node.lineno, function=name))
     return Closure(
         node, name, located.file, function.__globals__, cells, None, _signature(function), function, annotations
