@@ -1,6 +1,7 @@
 """Shared by the benchmarks: fair timing, engines that may be absent, tables, and JSON with commit and machine."""
 
 import argparse
+import atexit
 import importlib.metadata
 import json
 import os
@@ -25,6 +26,7 @@ DEEP = 1_000_000  # Python frames: recursion in plain CPython is not stopped bef
 DEEP_STACK = 1 << 29  # bytes
 LONG = 3.0  # seconds
 SAMPLE = 0.01  # seconds
+NOTED, WORKERS = "UNDERTOW_BENCH_TIMES", "UNDERTOW_BENCH_WORKERS"  # of the environment
 
 
 class Times:
@@ -68,7 +70,24 @@ def measure(works: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, Ti
             shortest = min(times[name].clock, default=SAMPLE)  # the first may have been interrupted
             if shortest < LONG:
                 times[name].add(work, max(1, round(SAMPLE / shortest)))
+    note(times)
     return times
+
+
+def note(times: Mapping[str, Times]) -> None:
+    """Where whole scripts are compared (`distributed.py`), the best times go to a file, too."""
+    if NOTED in os.environ:
+        with open(os.environ[NOTED], "a", encoding="utf-8") as file:
+            for name, found in times.items():
+                print(json.dumps([name, found.best_clock]), file=file)
+
+
+def with_workers() -> None:
+    """Where the environment asks for workers, all that follows may use them."""
+    workers = os.environ.pop(WORKERS, "")  # processes that are started from here have none
+    if workers:
+        cluster = ut.ray.cluster(int(workers)).open()
+        atexit.register(cluster.close)
 
 
 def has_options(**changes: Any) -> bool:
@@ -169,6 +188,7 @@ def parser(about: str, repeat: int | None) -> argparse.ArgumentParser:
         rounds = f"rounds, of which the best counts (default {repeat})"
         made.add_argument("--repeat", type=int, default=repeat, help=rounds)
     made.add_argument("--json", default="", help="where to write the figures (default build/bench/<name>.json)")
+    with_workers()
     return made
 
 

@@ -2,14 +2,19 @@
 
 Claims: f.map of a heavy function, one call of fib(40), one unbalanced search, and a step of data-parallel training of a
 TreeLSTM on 256 trees: each at least 1.5 times as fast on two workers as on one. A worker that is killed or frozen is
-noticed in under three seconds. Results are compared before times are believed. One and two workers take turns; the best
+noticed in under three seconds. Every other benchmark takes at most 1.05 times as long with workers as without, and a
+millisecond. Results are compared before times are believed. One and two workers take turns; the best
 of several rounds counts. It also measures what `distributed_model.py` needs: ways to workers, the driver's time.
 
 `make bench-ray` runs it. Usage: python benchmarks/distributed.py [--quick] [--repeat N] [--only calls,training,...]
 """
 
+import json
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -92,6 +97,56 @@ def measure_calls(options: Any, report: "Report") -> None:
     for name in rows:
         here, one, two = (best[name, workers] for workers in (0, 1, 2))
         report.row(name, here, one, two)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Every benchmark: what workers cost a program that does not need them
+
+EVERY = ("call", "depth", "loops", "reference", "table1", "waves_formed")
+MOST = 1.05  # times as long as without workers,
+CONSTANT = 1e-3  # and so many seconds more
+
+
+def measure_every(options: Any, report: "Report") -> None:
+    """The scripts as they are, in a process with two workers and in one without, in turns."""
+    rows = []
+    for script in EVERY:
+        best: dict[int, dict[str, float]] = {0: {}, 2: {}}
+        for _ in range(1 if options.quick else 2):
+            for workers, known in best.items():
+                for name, seconds in times_of(script, workers).items():
+                    known[name] = min(seconds, known.get(name, float("inf")))
+        ratios = {name: (best[2][name] - CONSTANT) / seconds for name, seconds in best[0].items()}
+        worst = max(ratios, key=ratios.__getitem__)
+        less, more = (sum(known.values()) for known in best.values())
+        times = map(common.seconds, (less, more))
+        rows.append([script, str(len(ratios)), *times, f"{more / less:.2f}", f"{ratios[worst]:.2f}", worst])
+        report.figures[f"every {script}"] = {"without": best[0], "with": best[2]}
+        report.must(ratios[worst] <= MOST, f"{script}, {worst}: {ratios[worst]:.2f}")
+    heads = [
+        "script",
+        "times",
+        "without workers",
+        "with two",
+        "ratio",
+        f"worst, but for {CONSTANT * 1e3:g} ms",
+        "which",
+    ]
+    common.table("Every benchmark, on the cluster beside local", heads, rows)
+
+
+def times_of(script: str, workers: int) -> dict[str, float]:
+    """The best times of a script, by number and name."""
+    with tempfile.TemporaryDirectory() as folder:
+        noted = os.path.join(folder, "times")
+        asked = {common.NOTED: noted, **({common.WORKERS: str(workers)} if workers else {})}
+        command = [sys.executable, f"{common.ROOT}/benchmarks/{script}.py", "--quick", "--json", f"{folder}/figures"]
+        done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+        if not os.path.exists(noted):
+            common.fail(f"{script} measures nothing: {done.stdout}{done.stderr}")
+        with open(noted, encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+    return {f"{number}: {name}": seconds for number, (name, seconds) in enumerate(rows)}
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -317,6 +372,7 @@ PARTS: dict[str, Callable[[Any, Report], None]] = {
     "calls": measure_calls,
     "training": measure_training,
     "lost": measure_lost,
+    "every": measure_every,
 }
 
 

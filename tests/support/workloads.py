@@ -115,6 +115,6 @@ def as_bytes(losses: list[Any], arrays: list[Any]) -> list[bytes]:
 
 
 WORKLOADS = {
-    "sums": Workload("", "tests.support.adders:SlowAdders", add_up, expected_sums, many=60),
+    "sums": Workload("", "tests.support.adders:SlowAdders", add_up, expected_sums, many=30),
     "training": Workload("undertow.parallel.service:services", "", train, expected_training, many=100, seeds=4),
 }
