@@ -3,8 +3,8 @@
 Claims: f.map of a heavy function, one call of fib(40), one unbalanced search, and a step of data-parallel training of a
 TreeLSTM on 256 trees: each at least 1.5 times as fast on two workers as on one. A worker that is killed or frozen is
 noticed in under three seconds. Every other benchmark takes at most 1.05 times as long with workers as without, and a
-millisecond. Results are compared before times are believed. One and two workers take turns; the best
-of several rounds counts. It also measures what `distributed_model.py` needs: ways to workers, the driver's time.
+millisecond. Results are compared before times are believed. One and two workers take turns; the best of several rounds
+counts. It also measures what `distributed_model.py` needs: ways to workers, the driver's time.
 
 `make bench-ray` runs it. Usage: python benchmarks/distributed.py [--quick] [--repeat N] [--only calls,training,...]
 """

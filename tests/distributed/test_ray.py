@@ -148,6 +148,34 @@ def test_nothing_is_left(end: str, tmp_path: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+LOSES = """
+import os, signal
+import undertow as ut
+with ut.ray.cluster(workers=2) as cluster:
+    for number in (signal.SIGKILL, signal.SIGSTOP):
+        starts = cluster.stats()[1].starts
+        os.kill(cluster.stats()[1].process, number)
+        while cluster.stats()[1].starts == starts:
+            pass
+        cluster.pool.wait_for_workers(seconds=60)
+print("that is all")
+"""
+
+
+def test_lost_workers_do_not_spoil_what_a_program_prints() -> None:
+    """Ray would tell of them on standard output."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES],
+        env={**env, "PYTHONPATH": f"{ROOT / 'src'}"}, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout == "that is all\n"
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == [
+        "worker 1, incarnation 2",
+        "worker 1, incarnation 3",
+    ]
+
+
 @pytest.mark.parametrize("sign", ["head.py", "raylet"])
 def test_nothing_is_left_of_a_start_that_is_interrupted(sign: str, tmp_path: Path) -> None:
     """By Ctrl-C, when Ray is about to start, and when it is starting."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import select
 import subprocess
@@ -23,6 +24,7 @@ from undertow.errors import UndertowError
 
 HERE = Path(__file__).parent
 PATIENCE = 90.0  # seconds for Ray to start: it takes five, and more where processors are busy
+WORKER_DIED = "A worker died or was killed while executing a task"
 LONGEST = 30  # letters of the name of a temporary folder: paths of sockets in it must not exceed 107
 
 
@@ -67,16 +69,21 @@ def inside(changes: Mapping[str, str], ray: Any = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def aware(ray: Any) -> Iterator[None]:
-    """Ray has read the environment when it was imported, perhaps by somebody else: have it read it again."""
-    from ray._private import ray_constants
+    """Ray has read the environment when it was imported, perhaps by somebody else: have it read it again.
 
-    before = ray_constants.ENABLE_RAY_CLUSTER
+    Meanwhile it does not print a paragraph to standard output for every worker that is lost: the pool tells of these.
+    """
+    from ray._private import ray_constants
+    from ray._private.ray_logging import stdout_deduplicator as printed
+
+    before, skipped = ray_constants.ENABLE_RAY_CLUSTER, printed.skip_re
     read_again()
     ray_constants.ENABLE_RAY_CLUSTER = os.environ.get("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1") != "0"
+    printed.skip_re = re.compile(WORKER_DIED if skipped is None else f"{skipped.pattern}|{WORKER_DIED}")
     try:
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before
+        ray_constants.ENABLE_RAY_CLUSTER, printed.skip_re = before, skipped
 
 
 def read_again() -> None:
