@@ -201,7 +201,34 @@ def filtered(x):
     return list(filter(lambda v: v > 1, x)), sum(filter(None, x)), sorted(filter(lambda v: v < 3, x))
 
 
+@ut.function
+def first_in_a_loop(x: ut.f64, n: ut.i64):
+    """Variables that a loop assigns first, and that are read after it."""
+    for i in range(n):
+        value = x * i
+        pair = i, value
+    residual = value
+    while n > 1:
+        rest = n % 2
+        n //= 2
+        if rest == 1:
+            break
+    return value, pair, residual + rest
+
+
+@ut.function
+def assigned_by_no_round(n: ut.i64) -> ut.f64:
+    for i in range(n):
+        if i == 3:
+            break
+        half = i * 0.5
+    return half
+
+
 PROGRAMS = [
+    program(first_in_a_loop, (1.5, 4), tags="loop gradient"),
+    program(assigned_by_no_round, (3,), (9,), tags="loop"),
+    program(assigned_by_no_round, (0,), tags="loop fault", name="assigned_by_no_round_at_all"),
     program(dicts, (0,), (6,), tags="containers loop"),
     program(left_with_state, (2,), (6,), tags="containers loop"),
     program(by_helpers, (1,), (6,), tags="containers loop"),

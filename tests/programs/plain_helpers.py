@@ -218,6 +218,21 @@ def sum_of_calls(n):
 
 
 @ut.function
+def largest_of_calls(n):
+    """Reductions all of whose items are such calls."""
+    if n == 0:
+        return 1
+    best = max(i + largest_of_calls(n - i - 1) for i in range(n))
+    return best + min((largest_of_calls(i), i) for i in range(n))[1] + len([largest_of_calls(i) for i in range(n)])
+
+
+@ut.function
+def one_more_than_all(n):
+    """No path is without such calls, but lists of them may be empty."""
+    return 1 + sum([one_more_than_all(k) for k in range(n)])
+
+
+@ut.function
 def smooth(x, n):
     return x if n == 0 else np.sin(smooth(x * x, n - 1)) * x
 
@@ -315,6 +330,8 @@ PROGRAMS = [
     program(index_of, (np.array([3, 1, 4]), 4, 0), (np.array([3, 1, 4]), 9, 0), tags="recursive arrays"),
     program(sorted_by_masks, (np.array([3.5, 1.0, 4.0, 1.0, 5.0]),), tags="recursive arrays"),
     program(sum_of_calls, (6,), tags="recursive loop"),
+    program(largest_of_calls, (4,), tags="recursive loop"),
+    program(one_more_than_all, (5,), tags="recursive loop"),
     program(counted_calls, (5,), tags="recursive helpers"),
     program(cheapest, ([[1, 3, 1], [1, 5, 1], [4, 2, 1]],), tags="recursive containers helpers"),
     program(in_turns, (0.5, 4), tags="loop"),

@@ -81,7 +81,10 @@ class Program:
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"), python:
             try:
                 value = called(
-                    *(copy.deepcopy(x) if isinstance(x, (np.ndarray, list)) else x for x in self.plain.cases[case])
+                    *(
+                        copy.deepcopy(x) if isinstance(x, np.ndarray) or type(x) is list else x
+                        for x in self.plain.cases[case]
+                    )
                 )  # it may change them; classes are its own
             except _FAULTS as fault:
                 value = fault

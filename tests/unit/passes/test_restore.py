@@ -16,8 +16,8 @@ from undertow.passes.simplify import simplify
 
 PROGRAMS: dict[str, Program] = {program.name: program for program in backtracking.PROGRAMS}
 RESTORED = {
-    "nqueens", "nqueens_continue", "perms", "coin_ways", "subsets", "sudoku", "walks", "hpaths", "two_places", "mutual",
-    "floats", "sliced",
+    "nqueens", "nqueens_continue", "perms", "coin_ways", "subsets", "sudoku", "walks", "hpaths", "two_places",
+    "mutual_boards", "floats", "sliced",
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def test_waves(name: str) -> None:
     args = program.cases[-1]
     _, stats = program.function.run(*args, stats=True)
     assert bool(restored(program.function, *args)) == (name in RESTORED)
-    levels = stats.max_depth if name != "mutual" else 11  # two functions, of several depths
+    levels = stats.max_depth if name != "mutual_boards" else 11  # two functions, of several depths
     assert stats.waves == (levels if name in RESTORED else stats.activations)
 
 

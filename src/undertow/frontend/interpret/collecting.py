@@ -14,7 +14,7 @@ import numpy as np
 
 from undertow.errors import CaptureError
 from undertow.frontend.control.merge import force
-from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.interpret.drive import Work
 from undertow.frontend.interpret.growing import append, as_growing, fill_next
 from undertow.frontend.interpret.reducing import ITEM, generator_over, items_of, run_loops, set_name, take_item
@@ -61,7 +61,9 @@ def collect(interp: Any, generator: TracedGenerator) -> Work:
             yield (fill_next if is_simple else append)(interp, items, value)
 
         yield run_loops(interp, generator, {}, [take_item(elt), do(add, elt)], [])
-        return items
+        if items is None and session.is_guessing and not session.takes_nothing:
+            raise Halted
+        return interp.owned.new_list([], place) if items is None else items  # each item raises an exception
 
     return (yield until_fixpoint(state, attempt))
 

@@ -38,6 +38,7 @@ from undertow.frontend.interpret.outcomes import (
     value_of,
 )
 from undertow.frontend.interpret.standins import TracedItems, TracedRange
+from undertow.frontend.interpret.unset import MAY_NOT_RUN, after_loop, may_be_none, read_next, told_unset
 from undertow.frontend.interpret.written import when
 from undertow.frontend.syntax.queries import is_plain
 from undertow.frontend.syntax.source import Env, Undefined, Unsure, assigned_names
@@ -146,11 +147,10 @@ def _last_item(index: _Index, last: Traced) -> Unsure:
 
     def read() -> Any:
         holds = functions.not_equal(last, index.start)
-        told = f"cannot access local variable '{name}' where it is not associated with a value"
-        effect("raise", [holds], template=told, error="UnboundLocalError")
+        effect("raise", [holds], template=told_unset(name), error="UnboundLocalError")
         return drive(index.item(last - index.step))
 
-    return Unsure(f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop", read=read)
+    return Unsure(MAY_NOT_RUN.format(name), "assign it before the loop", read=read)
 
 
 @dataclass(slots=True, eq=False)
@@ -243,6 +243,7 @@ class _Statements:
         default_factory=dict
     )  # variables without a graph value (None, strings) that an iteration changes
     options: dict[str, Parts] = field(default_factory=dict)  # variables that may be None, with leaves of each type
+    unset: frozenset[str] = frozenset()  # variables without a value before the loop that are read after it
 
 
 def _statement_loop(
@@ -264,6 +265,7 @@ def _statement_loop(
     # The variable of a `for` is carried, too, if it has a value before: it keeps that if the loop never runs.
     kept = set(own) if index is not None and _fits(env.vars.get(index.name), index.start, interp) else set()
     before = interp.save(env)
+    read_later = read_next(node, env, assigned_in_body)
     known = _Statements()
     is_endless = False
     values_last: list[Any] = []  # of the variables, at the end of a round
@@ -323,6 +325,9 @@ def _statement_loop(
         after_raise = BREAK if index is None else CONTINUE
         outcome = raised_as(after_raise, (yield interp.run(cells(node.body, Cell(End(), None)), None, env)))
         _refuse_changed_containers(before, carrying, span)
+        unset = frozenset(n for n in read_later - known.unset if may_be_none(n, env, ctx))
+        if unset and not isinstance(outcome, Return):
+            raise StartOver(known, unset=known.unset | unset)
         if not isinstance(outcome, Return):
             _find_changed_names(known, fixed, env, interp, span)
         nexts = [] if index is None else [params[0] + index.step]
@@ -350,9 +355,10 @@ def _statement_loop(
 
     def attempt() -> Work:
         nonlocal carried, fixed, last, carrying
+        before.vars.update(dict.fromkeys(known.unset))
         interp.restore(before, env)
         ctx.span = span
-        if known.options:
+        if known.options or known.unset:
             carried, fixed = _carry((assigned - set(own)) | kept, known, env, interp)
             last = first + len(carried.leaves)
         initial = [*([] if index is None else [index.start]), *carried.leaves]
@@ -383,12 +389,11 @@ def _statement_loop(
     env.vars = {**before.vars, **known.changing}
     for name in assigned | set(own):
         if name not in carried.names and name not in fixed and name in env.local:
-            env.vars[name] = Undefined(
-                f"`{name}` is assigned only inside a loop that may not run", "assign it before the loop as well"
-            )
+            env.vars[name] = Undefined(MAY_NOT_RUN.format(name), "assign it before the loop as well")
     if index is not None and index.target and index.target not in {*carried.names, *fixed, *assigned_in_body}:
         env.vars[index.target] = _last_item(index, results[0])
     carried.put(results[first:last], env)
+    env.vars.update({name: after_loop(name, env, ctx) for name in known.unset})
     interp.owned.own_results([env.vars[name] for name in carried.names], values_last)
     for array, result in zip(known.arrays, results[last:], strict=False):
         interp.changes.update(array, result, "an array", "x = x.copy()")

@@ -18,7 +18,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, TypeMismatch, kind_of
 from undertow.frontend.control.merge import force
-from undertow.frontend.control.restart import StartOver, until_fixpoint
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret import handles
 from undertow.frontend.interpret.drive import Work
@@ -373,6 +373,11 @@ def _best(python: Any, key: Any, kwargs: dict[str, Any], interp: Any, generator:
         return (yield run_loops(interp, generator, start, [take_item(elt), when(wins, keep, elt)], []))
 
     _, held = yield until_fixpoint(state, attempt)
+    if state.first is None and "default" in kwargs:  # each item raises an exception
+        return kwargs["default"]
+    if state.first is None:
+        effect("raise", [np.False_], template=f"{name}() arg is an empty sequence", error="ValueError")
+        raise Halted
     if not isinstance(held[_ANY], Traced):
         return held[_BEST][0] if held[_ANY] else interp.call_native(python, [[]], kwargs)
     if "default" in kwargs:

@@ -111,6 +111,10 @@ class CaptureSession(Scope):
             raise self.main.not_as_functions
 
     @property
+    def takes_nothing(self) -> bool:
+        return any(function.takes_nothing for function in self._open.values())
+
+    @property
     def is_guessing(self) -> bool:
         return any(function.guessed_at is not None for function in self._open.values())
 
@@ -442,6 +446,8 @@ class CaptureSession(Scope):
                 try:
                     value = yield definition.body(self, args, kwargs, self._check_of(definition))
                 except Halted:
+                    if function.guessed_at is not None and not function.takes_nothing:
+                        raise StartOver(function, takes_nothing=True) from None
                     if function.guessed_at is not None:
                         raise self._unknown_result(function) from None
                     raise  # where the result of a function around it is not known yet

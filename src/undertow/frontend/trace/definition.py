@@ -248,6 +248,7 @@ class Specialization:
     # with what its other paths return; so many times.
     guessed_at: tuple[Span | None, list[str]] | None = None
     guesses: int = 0
+    takes_nothing: bool = False  # a list of what it returns, at such calls, is empty: else no path returns
     began: int = 0
     # The values that it read from variables of enclosing functions: with other values it is another function.
     readings: dict[tuple[Env, str], tuple[list[Any], tree.Structure]] = field(default_factory=dict)

@@ -160,6 +160,11 @@ class Session(Protocol):
         """Is a function being captured only to learn what it returns?"""
         return False
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Are lists empty whose items such a function would compute?"""
+        return False
+
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """Write a call node; capture the callee first if it has no graph yet."""
 
