@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from undertow.cli.console import make_console, telling_errors
-from undertow.cluster.pool import size
+from undertow.cluster.links import size
 from undertow.errors import UndertowError
 
 app = typer.Typer(

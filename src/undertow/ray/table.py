@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from undertow.cluster.pool import WorkerStats, size
+from undertow.cluster.links import size
+from undertow.cluster.pool import WorkerStats
 
 HEADS = ("worker", "where", "process", "starts", "tasks", "frames", "waves", "sent", "received", "waited")
 
