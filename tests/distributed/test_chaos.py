@@ -28,16 +28,6 @@ MANY = 10_000  # losses of one task, or of one step: here they are no reason to 
 
 
 @contextmanager
-def processes(workload: Workload) -> Iterator[Pool]:
-    """Workers that are processes; who stands still is left alone for a while."""
-    launcher = PatientLauncher(workload.services, workload.guests)
-    with Pool(launcher, SocketNetwork(), WORKERS, MANY, HURRIED).open(120.0) as pool:
-        yield pool
-    assert not launcher.processes()
-    assert launcher.codes.count(0) >= WORKERS  # who is asked to end needs no signal
-
-
-@contextmanager
 def actors(workload: Workload) -> Iterator[Pool]:
     """Workers that are Ray actors, on a Ray of their own."""
     import undertow as ut
@@ -50,8 +40,11 @@ def actors(workload: Workload) -> Iterator[Pool]:
             yield cluster.pool
 
 
-def chaos_in(pool: Pool, workload: Workload, name: str) -> None:
-    """Work on workers to which things happen, until the time is over, and once more when all is quiet."""
+def chaos_in(pool: Pool, workload: Workload, name: str) -> list[int]:
+    """Work on workers to which things happen, until the time is over, and once more when all is quiet.
+
+    Returns the incarnations that came back when others had their work.
+    """
     work, wanted = workload.run, workload.expected(workload.many)
     assert work(pool, workload.many) == wanted
     chaos = Chaos(pool, Random(f"{SEED} {name}"))
@@ -63,17 +56,23 @@ def chaos_in(pool: Pool, workload: Workload, name: str) -> None:
         times = repeated(again, SECONDS)
     pool.wait_for_workers(seconds=120.0)
     again()
-    chaos.check_that_the_late_have_ended()
+    late = chaos.wait_for_the_late()
     starts = sum(row.starts for row in pool.stats())
     print(f"{name}: {times} times in {SECONDS:.0f} s; {dict(chaos.counts)}; {starts} starts")
     assert sum(chaos.counts.values()) >= SECONDS / 5 and starts > pool.size
     assert all(row.tasks + row.calls > 0 for row in pool.stats())
+    return late
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_processes(name: str) -> None:
-    with processes(WORKLOADS[name]) as pool:
-        chaos_in(pool, WORKLOADS[name], name)
+    """Who stands still is left alone for a while; who goes on when it is too late ends itself."""
+    workload = WORKLOADS[name]
+    launcher = PatientLauncher(workload.services, workload.guests)
+    with Pool(launcher, SocketNetwork(), WORKERS, MANY, HURRIED).open(120.0) as pool:
+        late = chaos_in(pool, workload, name)
+    assert not launcher.processes()
+    assert [launcher.codes[incarnation] for incarnation in late] == [0] * len(late)  # none needed a signal
 
 
 @pytest.mark.ray

@@ -54,7 +54,7 @@ class Chaos:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._standing: list[Standing] = []
-        self.returned: list[int] = []  # descriptors of those that went on when it was too late
+        self.returned: list[Standing] = []  # those that went on when it was too late
 
     def __enter__(self) -> Chaos:
         self._thread.start()
@@ -68,12 +68,12 @@ class Chaos:
         for standing in list(self._standing):
             self._go_on(standing)
 
-    def check_that_the_late_have_ended(self) -> None:
-        """Who comes back when others have its work is told to end, and does."""
-        for descriptor in self.returned:
-            assert select.select([descriptor], [], [], PATIENCE)[0], "a worker that came back late goes on"
-            os.close(descriptor)
-        self.returned.clear()
+    def wait_for_the_late(self) -> list[int]:
+        """Who comes back when others have its work is told to end, and does: their incarnations."""
+        for late in self.returned:
+            assert select.select([late.descriptor], [], [], PATIENCE)[0], "a worker that came back late goes on"
+            os.close(late.descriptor)
+        return [late.peer[1] for late in self.returned]
 
     def _run(self) -> None:
         following = time.monotonic() + self._random.uniform(*BETWEEN)
@@ -117,7 +117,7 @@ class Chaos:
         is_lost = standing.peer not in self._pool.workers()
         tell(standing.descriptor, signal.SIGCONT)
         if is_lost:
-            self.returned.append(standing.descriptor)
+            self.returned.append(standing)
         else:
             os.close(standing.descriptor)
 
@@ -135,7 +135,7 @@ class PatientLauncher(ProcessLauncher):
 
     def __init__(self, services: str, guests: str) -> None:
         super().__init__(services, guests)
-        self.codes: list[int] = []  # with which they have ended
+        self.codes: dict[int, int] = {}  # with which they have ended, by incarnation
 
     def _end(self, incarnation: int) -> None:
         super()._end(incarnation)
@@ -147,7 +147,7 @@ class PatientLauncher(ProcessLauncher):
         super()._look(child)
         code = child.process.poll()
         if code is not None and child.incarnation not in self._children:
-            self.codes.append(code)
+            self.codes[child.incarnation] = code
 
 
 def repeated(work: Callable[[], None], seconds: float) -> int:
