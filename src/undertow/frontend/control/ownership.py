@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from undertow.errors import CaptureError, Span, with_article
 from undertow.frontend.control.restart import StartOver
 from undertow.frontend.control.state import Held, State, held_by
 from undertow.frontend.trace.builder import Builder
+from undertow.frontend.trace.by_class import is_users_object
 from undertow.frontend.values import tree
 from undertow.frontend.values.growing import NOTHING, GrowingList, both, item_type
 from undertow.frontend.values.leaves import Absent
@@ -545,11 +546,17 @@ def _of_another_graph(what: str, value: Any, builder: Builder, span: Span | None
             hint = "assign a new one to the variable: state = {**state, 'x': x}"
         return CaptureError(f"{what}, {with_article(kind)} made before the loop, changes inside it", span, hint)
     where = "the function that ut.map calls" if builder.kind == "map" else f"`{builder.name}`, a captured function"
+    hint = "return the new value, and change it in the caller"
+    handed = "a captured function hands back what it changes in its arguments"
+    if builder.kind != "map" and (isinstance(value, dict) or is_dataclass(value)):
+        hint = f"pass it as an argument: {handed}"
+    elif builder.kind != "map" and is_users_object(value):
+        hint = f"make `{kind}` a @dataclass with annotated fields, and pass it as an argument: {handed}"
     return CaptureError(
         f"{what} is {with_article(kind)} made outside of {where}: it would change once, at capture, and not at every "
         "call",
         span,
-        hint="return the new value, and change it in the caller",
+        hint=hint,
     )
 
 
