@@ -19,22 +19,22 @@ import common
 
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 MEASURED: dict[str, Any] = {
-    "round_trip": 247e-6,  # seconds, to a worker and back
-    "rate": 947e6,  # bytes a second, encrypted, which is what one end of a connection can do
-    "driver": 40.4e-6,  # seconds of the driver for a message and its answer
-    "node": 8.59e-9,  # seconds for a node of the search
-    "training": {"1": 276e-6, "4": 320e-6, "16": 218e-6, "64": 246e-6, "256": 249e-6},  # for a tree, so many together
-    "inference": {"1": 88.9e-6, "4": 104e-6, "16": 70.6e-6, "64": 73.7e-6, "256": 74.5e-6},
-    "update": 0.4e-3,  # seconds, after 256 trees
-    "rest": 7e-3,  # seconds of a step for all that is not counted: what one worker needs more than its parts
+    "round_trip": 223e-6,  # seconds, to a worker and back
+    "rate": 832e6,  # bytes a second, encrypted, which is what one end of a connection can do
+    "driver": 29.0e-6,  # seconds of the driver for a message and its answer
+    "node": 9.12e-9,  # seconds for a node of the search
+    "training": {"1": 293e-6, "4": 348e-6, "16": 244e-6, "64": 261e-6, "256": 264e-6},  # for a tree, so many together
+    "inference": {"1": 91.3e-6, "4": 106e-6, "16": 75.0e-6, "64": 78.1e-6, "256": 79.3e-6},
+    "update": 0.6e-3,  # seconds, after 256 trees
+    "rest": 6.8e-3,  # seconds of a step for all that is not counted: what one worker needs more than its parts
     "dense": 1_447_820,  # bytes of gradients that are no rows
-    "rows": {"1": 20e3, "4": 18e3, "16": 15e3, "64": 12e3, "256": 9e3},  # bytes that a tree adds, so many together
+    "rows": {"1": 7248, "4": 16912, "16": 14949, "64": 12080, "256": 9249},  # bytes that a tree adds, so many together
     "tree": 620.0,  # bytes of a tree
 }
 LINK = 1.25e9  # bytes a second between machines
 PROCESSORS = 8  # of a machine
 MEMORY = 4e9  # bytes a second between processes of one machine
-PIECE = 1 << 19  # bytes of the ring's messages
+PIECE, LEAST, MESSAGE = 1 << 19, 1 << 15, 1 << 16  # bytes of the ring's messages, as in parallel/ring.py
 BEAT = 0.5  # seconds between two signs of life
 KEY = 1e-3  # seconds of the driver until somebody's key is checked
 PEER = 90  # bytes of a worker in the table that all workers have
@@ -72,8 +72,9 @@ def step(costs: dict[str, Any], workers: int, batch: int, is_changed: bool = Fal
     rate = MEMORY if is_near else min(costs["rate"], LINK)
     hop = costs["round_trip"] / 2
     rows = batch * per_tree(costs, "rows", trees)  # each once for a shard
-    pieces = math.ceil(costs["dense"] / PIECE)
-    piece = min(costs["dense"], PIECE) / rate
+    size = min(PIECE, max(LEAST, math.isqrt(2 * costs["dense"] * MESSAGE // max(2 * used - 3, 1))))
+    pieces = math.ceil(costs["dense"] / size)
+    piece = min(costs["dense"], size) / rate
     if is_changed:  # the sums of shards in a balanced tree; each row to the worker that has it
         chain = 2 * math.log2(max(used, 2)) * (hop + piece) + 2 * pieces * piece
         around = 2 * rows / used / rate + 2 * hop
@@ -267,8 +268,8 @@ def print_check(costs: dict[str, Any], figures: dict[str, Any]) -> None:
 
 CHANGES = """\
 What would lift these bounds, in the order in which they come:
-- training: add shards up in a balanced tree, which has bits that do not depend on workers, too; let each row of a table
-  belong to one worker; keep no parameters at the driver; send numbers of trees to one process of each machine
+- training: let each row of a table belong to one worker; keep no parameters at the driver; add shards up in a balanced
+  tree, whose bits do not depend on workers, too; send numbers of trees to one process of each machine
 - f.map: make tasks longer, as the driver's time asks; let machines read the forest from a file
 - the search: make tasks longer; let workers hand them to each other without the driver"""
 

@@ -13,6 +13,7 @@ Sparse rows go round as they are, those of every worker once.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -31,7 +32,8 @@ Peer = tuple[int, int]
 
 PATIENCE = 900.0  # seconds: a worker that reaches us, but not its neighbour, must not hold up training for ever
 PARTS = 1000  # of a message
-PIECE = 1 << 19  # bytes: small enough that pieces overlap, large enough that a message's own cost does not show
+PIECE, LEAST = 1 << 19, 1 << 15  # bytes: of the largest pieces, and of the smallest
+MESSAGE = 1 << 16  # bytes that could be sent in the time that a message takes of itself
 _HEAD = struct.Struct("!BI")
 _PARTIAL, _TOTAL, _ROWS = 1, 2, 3  # a sum so far; the sum; the sparse rows of one worker
 
@@ -68,7 +70,7 @@ class _Ring:
         self.sparse = [k for k, leaf in enumerate(leaves) if isinstance(leaf, IndexedRows)]
         self.shards = shards
         self.flat = [[shard[k].reshape(-1) for k in self.dense] for shard in shards]
-        self.pieces = pieces_of(self.flat[0])
+        self.pieces = pieces_of(self.flat[0], piece_of(self.count, sum(leaf.nbytes for leaf in self.flat[0])))
         self.rows: dict[int, list[Buffer]] = {}
 
     @property
@@ -150,6 +152,20 @@ class _Ring:
                     found.append(IndexedRows(indices, rows, shape=shape))
             total[k] = one_after_the_other(found)
         return total
+
+
+def piece_of(workers: int, size: int) -> int:
+    """Bytes of a piece, such that a sum of this size has gone round soonest. Bits do not depend on it.
+
+    The first piece waits at each worker until all of it is there, so in a long ring pieces are small; but each of them
+    costs a message, so if there is much to send, they are large.
+
+    >>> [piece_of(workers, 1_500_000) for workers in (2, 4, 16, 256)]
+    [443405, 198296, 82338, 32768]
+    >>> piece_of(2, 100_000_000) == PIECE
+    True
+    """
+    return min(PIECE, max(LEAST, math.isqrt(2 * size * MESSAGE // (2 * workers - 3))))
 
 
 def pieces_of(leaves: Sequence[Array], most: int = PIECE) -> list[list[tuple[int, int, int]]]:
