@@ -10,6 +10,6 @@ NB_MODULE(_core, module) {
   using namespace undertow;
   numpy::load();
   for (ModulePart* bind : {bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory,
-                           bind_matmul, bind_optimize, bind_cell, bind_quick, bind_guards, bind_audit})
+                           bind_matmul, bind_optimize, bind_cell, bind_quick, bind_guards, bind_audit, bind_remote})
     bind(module);
 }

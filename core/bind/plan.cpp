@@ -6,7 +6,10 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 #include "host.h"
+#include "link.h"
 #include "parts.h"
 #include "plan/describe.h"
 
@@ -28,7 +31,7 @@ nb::list fused_of(const Plan& plan) {
 
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool shows_progress,
-              bool goes_deep, int64_t threads, nb::object trace, bool timed) {
+              bool goes_deep, int64_t threads, nb::object trace, bool timed, nb::object link) {
   const Region& main = plan.regions[0];
   const auto slot = [&](int32_t number) -> const ValueType* {
     return number == kNoSlot ? nullptr : &main.slots[static_cast<size_t>(number)];
@@ -38,8 +41,14 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
   for (int32_t number : main.results[0]) given.push_back(slot(number));
   const RunOptions options{width,   frames, max_depth, memory,        timeout, check_finite, !trace.is_none(),
                            threads, timed,  goes_deep, shows_progress};
+  std::optional<PythonLink> workers;
+  if (!link.is_none()) workers.emplace(std::move(link));
   const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
-    return run_waves(plan, inputs, options, host, stats);
+    try {
+      return run_waves(plan, inputs, options, host, stats, workers ? &*workers : nullptr);
+    } catch (const BadMessage& bad) {  // of a worker; it is no ValueError, since no input is wrong
+      throw std::runtime_error("a worker's reply cannot be read: " + std::string(bad.what()));
+    }
   };
   return run_with_host(engine, taken, given, arrays, std::move(apply), std::move(where), std::move(trace));
 }
@@ -53,7 +62,7 @@ void bind_plan(nb::module_& module) {
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("shows_progress") = false, nb::arg("goes_deep") = false, nb::arg("threads") = 1,
-           nb::arg("trace") = nb::none(), nb::arg("timed") = false);
+           nb::arg("trace") = nb::none(), nb::arg("timed") = false, nb::arg("link") = nb::none());
   module.def("decode", &decode<Plan>, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from undertow.engines.outside import Link
+
 _Result = TypeVar("_Result")
 
 class KernelFault(Exception):
@@ -179,6 +181,23 @@ class RunStats:
     def deepest(self) -> list[Any]:
         """The tag of the first activation at the largest depth."""
 
+class Guest:
+    """A task of another process, from its first phase to its last."""
+
+    def __init__(self, plan: Plan) -> None: ...
+    @property
+    def activations(self) -> int:
+        """Of the last phase."""
+    @property
+    def waves(self) -> int:
+        """Of the last phase."""
+
+    def run(self, message: bytes, shared: Sequence[bytes | bytearray | memoryview], link: Link | None) -> bytes | None:
+        """Run the phase that a message asks for: the reply, or None if it was stopped. Raises ValueError."""
+
+    def stop(self) -> None:
+        """End it as soon as possible; from any thread."""
+
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
 
@@ -205,6 +224,7 @@ class Plan:
         threads: int = 1,
         trace: Callable[[int, int, int, int, int], None] | None = None,
         timed: bool = False,
+        link: Link | None = None,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 

@@ -48,8 +48,10 @@ class Adders:
     def plan(self, key: bytes, data: bytes) -> None:
         self.plans[key] = data
 
-    def run(self, task: tuple[int, int], phase: int, message: bytes, shared: Sequence[Buffer]) -> bytes | None:
-        assert self.plans[b"key"] == b"plan"
+    def run(
+        self, task: tuple[int, int], key: bytes, phase: int, message: bytes, shared: Sequence[Buffer]
+    ) -> bytes | None:
+        assert self.plans[key] == b"plan"
         if self.seconds:
             pause(self.member, self.seconds)
         if phase == 0:

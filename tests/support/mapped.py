@@ -36,7 +36,9 @@ class Mapped:
     def plan(self, key: bytes, data: bytes) -> None:
         pass
 
-    def run(self, task: tuple[int, int], phase: int, message: bytes, shared: Sequence[Buffer]) -> bytes | None:
+    def run(
+        self, task: tuple[int, int], key: bytes, phase: int, message: bytes, shared: Sequence[Buffer]
+    ) -> bytes | None:
         return " ".join(f"{home_of(value)} {bytes(value[-3:]).decode()}" for value in shared).encode()
 
     def drop(self, task: tuple[int, int]) -> None:

@@ -20,7 +20,7 @@ struct Stage;
 /// A slot of the item's region or, if negative, constant number ~operand.
 using Operand = int32_t;
 
-constexpr int64_t kFieldsHash = 2584427883;  // of all records, fields and enums below
+constexpr int64_t kFieldsHash = 329185875;  // of all records, fields and enums below
 constexpr int64_t kSmall = 64;  // bytes up to which a value shares the memory of its table
 
 enum class RegionKind : uint8_t { Main, Function, Loop, Map, Branch };
@@ -219,8 +219,9 @@ struct GroupFields {
   bool is_narrow{};  ///< numbers only, one call at a time: where lanes are few, each runs alone
   int32_t grain{};  ///< lanes of a task, at least: so many are worth a thread of their own; 0: one thread runs all
   bool is_scalar{};  ///< all values are scalars: waves may be cut anywhere
+  bool is_free{};  ///< no lane's bits depend on lanes beside it: lanes may be cut anywhere, and given away later
 };
-void each_field(auto&& see, GroupFields& x) { see(x.schedule); see(x.is_narrow); see(x.grain); see(x.is_scalar); }
+void each_field(auto&& see, GroupFields& x) { see(x.schedule); see(x.is_narrow); see(x.grain); see(x.is_scalar); see(x.is_free); }
 
 /// A straight run of operators, then what is entered together.
 struct StageFields {

@@ -139,6 +139,9 @@ struct NarrowProgram;
 namespace agenda {
 struct Outline;
 }
+namespace remote {
+struct Outline;
+}
 
 class Plan {
  public:
@@ -170,9 +173,12 @@ class Plan {
   std::vector<int64_t> lane_bytes;                 // by group: bytes of one more lane, as far as the plan knows
   std::unique_ptr<const NarrowProgram> narrow;     // code of narrow groups; see narrow/program.h
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
+  std::unique_ptr<const remote::Outline> remote;   // what workers need to run calls; see remote/outline.h
   ~Plan();
   int32_t nodes = 0;                              // of the static graph
   mutable std::atomic<int64_t> calls_before = 0;  // made by the last run
+  mutable std::vector<std::atomic<int64_t>>
+      lane_nanos;  // by group: what a lane that enters it takes, if somebody asked
 };
 
 }  // namespace undertow

@@ -12,6 +12,8 @@
 
 namespace undertow {
 
+class Link;
+
 /// A single value; the plan knows its dtype and rank.
 struct Value {
   std::vector<int64_t> shape;
@@ -131,8 +133,8 @@ struct RunStats {
 };
 
 /// Run; returns a value for each result of main. Throws Stop, and what the host throws. Inputs must not move or change
-/// during the run; results never share memory with them.
+/// during the run; results never share memory with them. With a link, parts of the run may run elsewhere.
 std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                             RunStats& stats);
+                             RunStats& stats, Link* link = nullptr);
 
 }  // namespace undertow

@@ -21,7 +21,7 @@ Frame* Frames::fresh(const RegionPlan& plan) {
 
 void Frames::count() {
   tables_.peak_frames = tables_.frames;
-  if (tables_.frames > tables_.most_frames) throw OverLimit{OverLimit::Kind::Frames};
+  if (tables_.frames > tables_.most_frames) tables_.extend(1);
 }
 
 void Frames::end(Frame* root) {

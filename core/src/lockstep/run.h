@@ -143,6 +143,7 @@ class Lockstep final : public TableRunner {
   Wave& top() { return space_.waves[deep_ - 1]; }
   Wave& push(Invocation& invocation);
   void run_chunk(Wave& wave);
+  void give_away();
   void start_chunk(Wave& wave);
   void cut(Wave& wave, Chunk& chunk);
   int64_t width_now(const Invocation& invocation) const;

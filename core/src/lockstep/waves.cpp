@@ -72,14 +72,28 @@ void Lockstep::step() {
 void Lockstep::run_chunk(Wave& wave) {
   Invocation& invocation = *wave.invocation;
   run_.poll.tick();
+  if (run_.link != nullptr && run_.may_give()) give_away();
   if (wave.resumed != nullptr) {
     resume_chunk(wave);
   } else if (invocation.phase == 0 && wave.progress.part < invocation.parts.size() &&
-             !run_.share(invocation, wave.progress)) {
+             wave.progress.done < wave.progress.own &&
+             (wave.progress.gives() || !run_.share(invocation, wave.progress))) {
     start_chunk(wave);
   } else {
+    if (wave.progress.gives()) run_.take_back(invocation);
     --deep_;
     run_.leave(invocation);
+  }
+}
+
+/// Give lanes that no chunk has yet to workers who have nothing to do: those of the outermost wave, since they take
+/// longest.
+void Lockstep::give_away() {
+  for (size_t k = 0; k < deep_; ++k) {
+    Wave& wave = space_.waves[k];
+    const Invocation& invocation = *wave.invocation;
+    if (wave.resumed != nullptr || invocation.phase > 0 || wave.progress.part >= invocation.parts.size()) continue;
+    if (run_.give(*wave.invocation, wave.progress, k + 1 < deep_)) return;
   }
 }
 
@@ -93,7 +107,7 @@ void Lockstep::cut(Wave& wave, Chunk& chunk) {
     base_frames_ = tables_.frames;
     base_bytes_ = tables_.pool.live();
   }
-  const int64_t width = width_now(invocation);
+  const int64_t width = std::min(width_now(invocation), progress.own - progress.done);
   while (progress.part < invocation.parts.size() && chunk.lanes < width) {
     Part* part = invocation.parts[progress.part];
     const int64_t count = std::min(part->lanes - progress.lane, width - chunk.lanes);
@@ -192,8 +206,11 @@ Table* Lockstep::make_root(Chunk& chunk, std::span<const Span> spans) {
 /// waves, each taking a share of what is left of it; the rest is for deep recursion, where lanes descend one by one.
 /// Values for later phases are kept in any case, however few lanes run at once.
 int64_t Lockstep::width_now(const Invocation& invocation) const {
+  constexpr int64_t kGiven = 512;  // so many go on together where others may be given away
   int64_t width = options_.width;
   if (invocation.visits > 1) return width;
+  if (run_.link != nullptr && run_.is_part() && plan_.groups[z(invocation.group)].is_free)
+    width = std::min(width, kGiven);
   const int64_t frames = tables_.frames - base_frames_, bytes = tables_.pool.live() - base_bytes_;
   int64_t own = 0;  // bytes that an entry holds for a lane alone
   for (const Part* part : invocation.parts) own = std::max(own, part->entry_bytes);

@@ -58,7 +58,6 @@ Table* Tables::make(const Region& region, int64_t lanes, int32_t visits, bool ar
   return table;
 }
 
-/// There are more frames than there may be: take more of the budget.
 void Tables::extend(int64_t lanes) {
   constexpr int64_t kMore = 1 << 14;
   if (frames_left_ != nullptr) most_frames += frames_left_->take(frames - most_frames, kMore);

@@ -225,6 +225,10 @@ class Tables {
     peak_frames = std::max(peak_frames, frames + other_frames);
     pool.reached(bytes);
   }
+  /// How many more there may be.
+  int64_t frames_room() const { return most_frames - frames + (frames_left_ != nullptr ? frames_left_->left() : 0); }
+  /// There are more frames than there may be, by so many lanes: take more of the budget, or throw.
+  void extend(int64_t lanes);
   /// Give back what is not in use to the budgets.
   void give_back() {
     if (frames_left_ != nullptr) frames_left_->give(std::exchange(most_frames, frames) - frames);
@@ -238,7 +242,6 @@ class Tables {
 
  private:
   [[noreturn]] static void missing();
-  void extend(int64_t lanes);
 
   const Plan& plan_;
 

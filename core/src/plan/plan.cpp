@@ -9,6 +9,7 @@
 #include "plan/fused_item.h"
 #include "plan/int_reader.h"
 #include "plan/items.h"
+#include "remote/outline.h"
 #include "run/deferred.h"
 
 namespace undertow {
@@ -251,6 +252,8 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   lane_bytes = lane_bytes_of(*this);
   narrow = compile_narrow(*this);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
+  remote = std::make_unique<const remote::Outline>(remote::make_outline(*this));
+  lane_nanos = std::vector<std::atomic<int64_t>>(groups.size());
 }
 
 Plan::~Plan() = default;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "memory/lanes.h"
@@ -104,10 +105,13 @@ struct Invocation {
 
 /// Progress of the first phase of an invocation.
 struct Progress {
-  size_t part = 0;           ///< part of the next lane to call
-  int64_t lane = 0;          ///< number of that lane
-  int64_t done = 0;          ///< lanes called so far
-  int64_t calls_before = 0;  ///< calls of the run before the first of them
+  size_t part = 0;                                    ///< part of the next lane to call
+  int64_t lane = 0;                                   ///< number of that lane
+  int64_t done = 0;                                   ///< lanes called so far
+  int64_t calls_before = 0;                           ///< calls of the run before the first of them
+  int64_t own = std::numeric_limits<int64_t>::max();  ///< lanes that are called here: the rest has been given away
+
+  bool gives() const { return own != std::numeric_limits<int64_t>::max(); }
 };
 
 /// A call by all lanes of a table.

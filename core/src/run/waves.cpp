@@ -5,11 +5,18 @@
 #include "memory/lanes.h"
 #include "run/guard.h"
 #include "run/values.h"
+#include "undertow/remote.h"
 #include "undertow/size.h"
 
 namespace undertow {
+namespace {
 
-Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, const Run* owner, RunShare* share)
+constexpr std::chrono::milliseconds kFirstGift{3}, kBetweenGifts{1};
+
+}  // namespace
+
+Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, const Run* owner, RunShare* share,
+         Link* to)
     : plan(of),
       options(with),
       host(by),
@@ -17,14 +24,17 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
       tables(of, with.memory, share != nullptr ? &share->bytes : nullptr, share != nullptr ? &share->frames : nullptr),
       operators(of, tables, by, with, counts, share != nullptr ? &share->packed : nullptr),
       poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()),
-      owner_(owner) {
+      link(to),
+      owner_(owner),
+      is_part_(share != nullptr),
+      may_give_(poll.began() + kFirstGift) {
   if (options.shows_progress)
     poll.tell([](const void* self) { return static_cast<const Run*>(self)->progress(); }, this);
   tables.scratch().watch([](void* self) { static_cast<Poll*>(self)->look(); }, &poll);
   tables.most_frames = share != nullptr ? 0 : options.frames;
   stats.fired.assign(z(plan.nodes), 0);
   clock.start(options.is_timed);
-  if (owner == nullptr) return;
+  if (owner == nullptr) return;  // a guest's columns of main come in messages
   stats.max_depth = owner->stats.max_depth;
   columns_.resize(plan.regions[0].slots.size());
   main_columns = columns_.data();
@@ -57,13 +67,13 @@ std::vector<Value> Run::run(std::span<const View> inputs) {
 void Run::run(Invocation& invocation, bool is_first) {
   guarded([&] {
     if (is_first) {
-      begin(made(lockstep_), invocation);
+      begin(goes_narrow(invocation) ? made(narrow_) : runner_of(invocation.group), invocation);
     } else {
       clock.start(options.is_timed);
       resume(invocation);
     }
     loop();
-    lockstep_->run_kept();
+    if (lockstep_) lockstep_->run_kept();
     finish_stats();
   });
 }
@@ -199,10 +209,18 @@ void Run::begin(Runner& runner, Invocation& invocation) {
 }
 
 void Run::enter(Invocation& invocation) {
-  if (goes_narrow(invocation))
-    begin(made(narrow_), invocation);
-  else
-    begin(runner_of(invocation.group), invocation);
+  const bool is_narrow = goes_narrow(invocation);
+  const bool is_inside = invocation.parts[0]->region->group == invocation.group;
+  if (link != nullptr && !is_part_ && !is_inside) timed_.push_back({&invocation, Poll::Clock::now(), stats.tasks});
+  Runner& runner = is_narrow ? made(narrow_) : runner_of(invocation.group);
+  // Lockstep asks before each chunk, and so when the invocation has begun.
+  if (&runner != static_cast<Runner*>(lockstep_ ? &*lockstep_ : nullptr) && (!is_narrow || link != nullptr) &&
+      invocation.lanes() > 1) {
+    stack_.push_back(&made(tasks_));
+    if (share(invocation, {})) return leave(invocation);
+    stack_.pop_back();
+  }
+  begin(runner, invocation);
 }
 
 void Run::resume(Invocation& invocation) {
@@ -215,7 +233,27 @@ void Run::leave(Invocation& invocation) {
   stack_.pop_back();
   if (deepest_.part != nullptr && deepest_.part->invocation == &invocation)
     deepest_ = invocation.caller->climb(*deepest_.part, deepest_.lane, stats.deepest);
+  if (!timed_.empty() && timed_.back().invocation == &invocation) {
+    const auto took = Poll::Clock::now() - timed_.back().began;
+    if (timed_.back().tasks == stats.tasks)  // else those have been measured
+      measured(invocation.group, std::chrono::duration_cast<std::chrono::nanoseconds>(took).count(),
+               invocation.lanes());
+    timed_.pop_back();
+  }
   invocation.caller->back(invocation);
+}
+
+bool Run::may_give() {
+  const auto now = Poll::Clock::now();
+  if (now < may_give_ && !link->is_eager) return false;
+  may_give_ = now + kBetweenGifts;
+  return made(tasks_).may_give();
+}
+
+void Run::measured(int32_t group, int64_t nanos, int64_t lanes) {
+  std::atomic<int64_t>& known = plan.lane_nanos[z(group)];
+  const int64_t now = std::max<int64_t>(nanos / std::max<int64_t>(lanes, 1), 1), before = known;
+  known = before == 0 ? now : (3 * before + now) / 4;
 }
 
 bool Run::goes_narrow(const Invocation& invocation) const {
@@ -274,8 +312,8 @@ void Run::locate(Stop& stop) const {
 }
 
 std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                             RunStats& stats) {
-  return Run(plan, options, host, stats).run(inputs);
+                             RunStats& stats, Link* link) {
+  return Run(plan, options, host, stats, nullptr, nullptr, link).run(inputs);
 }
 
 }  // namespace undertow

@@ -39,9 +39,10 @@ struct RunSpace {
 
 class Run final : private Caller {
  public:
-  /// A whole run; or, given its owner, a part of another run, on another thread.
+  /// A whole run; or, given what it shares with its owner, a part of another run: on another thread or, if the owner is
+  /// not here, of another process. With a link, lanes may run elsewhere.
   Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats, const Run* owner = nullptr,
-      RunShare* share = nullptr);
+      RunShare* share = nullptr, Link* link = nullptr);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run();
@@ -64,8 +65,17 @@ class Run final : private Caller {
   void leave(Invocation& invocation);
   /// Run the remaining lanes as tasks; false if that does not pay.
   bool share(Invocation& invocation, const Progress& progress) {
-    return owner_ == nullptr && invocation.lanes() - progress.done > 1 && made(tasks_).share(invocation, progress);
+    return !is_part_ && invocation.lanes() - progress.done > 1 && made(tasks_).share(invocation, progress);
   }
+  bool is_part() const { return is_part_; }
+  /// Is it time to give away lanes? Asked before each chunk, if there is a link.
+  bool may_give();
+  bool give(Invocation& invocation, Progress& progress, bool is_begun) {
+    return made(tasks_).give(invocation, progress, is_begun);
+  }
+  void take_back(Invocation& invocation) { made(tasks_).take_back(invocation); }
+  /// So many lanes that entered a group took so long, all together.
+  void measured(int32_t group, int64_t nanos, int64_t lanes);
 
   /// A shared value of main.
   Column shared(int32_t slot) const { return main_columns != nullptr ? main_columns[slot] : agenda_->shared(slot); }
@@ -93,6 +103,7 @@ class Run final : private Caller {
   OperatorRunner operators;
   StepClock clock;
   Poll poll;
+  Link* const link;                ///< to workers; null: all runs here
   Column* main_columns = nullptr;  ///< if lockstep or another thread runs main
 
  private:
@@ -125,8 +136,16 @@ class Run final : private Caller {
 
   std::unique_ptr<RunSpace> space_ = Idle<RunSpace>::all().take();
   std::vector<Runner*>& stack_ = space_->stack;
-  const Run* owner_;             ///< of which it is a part
-  std::vector<Column> columns_;  ///< of the owner's main
+  const Run* owner_;  ///< of which it is a part, if that is here
+  bool is_part_;
+  struct Timed {
+    const Invocation* invocation;
+    Poll::Clock::time_point began;
+    int64_t tasks;  ///< that there were before
+  };
+  std::vector<Timed> timed_;          ///< invocations that came from outside their groups, if there is a link
+  Poll::Clock::time_point may_give_;  ///< not before
+  std::vector<Column> columns_;       ///< of the owner's main
   std::deque<std::vector<Box>> lent_;
   Place deepest_;  ///< where the deepest tag continues when that call returns
   std::optional<Narrow> narrow_;

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <system_error>
 
-#include "run/entries.h"
-#include "run/waves.h"
+#include "remote/message.h"
 #include "threads/crew.h"
 #include "threads/spin.h"
+#include "threads/task.h"
+#include "undertow/remote.h"
 #include "undertow/size.h"
 
 namespace undertow {
@@ -22,37 +22,13 @@ constexpr int64_t kManyLanes = 1024;              // lanes of a scalar group tha
 constexpr int64_t kScalarTasks = 32;              // more than threads, so that these end at about the same time
 constexpr int64_t kMostTasks = 16;                // each has sums of its own, which one thread adds
 
-/// Thrown in a task when an earlier task has failed: its result is not needed.
-struct Cancelled {};
-
-/// The host of a task. Tasks run no operators of the host, and only the owner's thread may poll the owner's host.
-class TaskHost : public Host {
- public:
-  TaskHost(int64_t task, const std::atomic<int64_t>& first_failed) : task_(task), first_failed_(first_failed) {}
-
-  /// From here on, this thread works on the task; null: it is not the owner's.
-  void begin(Host* owner) { owner_ = owner; }
-
-  void apply(int32_t node, std::span<const View>, std::span<Value>) override { throw Stop{Stop::Kind::Internal, node}; }
-  void poll() override {
-    if (first_failed_ < task_) throw Cancelled{};
-    if (owner_ != nullptr) owner_->poll();
-  }
-  void progress(const RunProgress& progress) override {
-    if (owner_ != nullptr) owner_->progress(progress);
-  }
-
- private:
-  Host* owner_ = nullptr;
-  int64_t task_;
-  const std::atomic<int64_t>& first_failed_;
-};
-
-/// A range of lanes of an invocation, for one task.
-struct Range {
-  size_t part;
-  int64_t lane, count;
-};
+// Workers. A task costs the run about 0.2 ms, and bytes take their time twice: out of this process, and into another.
+constexpr int64_t kWorthSending = 4'000'000;  // ns of work that are worth the way
+constexpr int64_t kNanosOfByte = 4;
+constexpr int64_t kUnknownBytes = 1 << 22;  // sent at most while nobody knows how long lanes take
+constexpr int64_t kWideLanes = 64;          // with fewer lanes, waves take almost as long as with so many
+constexpr int64_t kAhead = 8;               // tasks for each worker, so that all end at about the same time
+constexpr int64_t kMostBytes = 1 << 26;     // in one task that is given away
 
 /// Divide the remaining lanes into tasks.
 std::vector<Range> cut(const Invocation& invocation, const Progress& progress, int64_t width) {
@@ -68,12 +44,6 @@ std::vector<Range> cut(const Invocation& invocation, const Progress& progress, i
   return ranges;
 }
 
-/// How much of something a task uses in a phase: frames, or bytes.
-struct Use {
-  int64_t kept = 0;  ///< from the phase before, or for the next
-  int64_t most = 0;
-};
-
 /// What tasks use at most, if so many run at once, and the others keep what they have for their next phase.
 class Uses {
  public:
@@ -87,17 +57,6 @@ class Uses {
   int64_t kept_ = 0, more_ = 0;
 };
 
-/// Call `see` with each entry above some lanes of a part; equal ones in a row count once.
-template <class See>
-void each_entry(const Part& part, int64_t from, int64_t count, See&& see) {
-  const Entry* last = nullptr;
-  for (int64_t lane = from; lane < from + count; ++lane) {
-    Entry* entry = part.entry_of(lane);
-    if (entry != last && entry != nullptr) see(*entry);
-    last = entry;
-  }
-}
-
 /// Add what a task has counted since it was asked last. What it has reached at most stays.
 void move_counts(RunStats& from, RunStats& to) {
   for (auto count : {&RunStats::activations, &RunStats::waves, &RunStats::lanes, &RunStats::packed, &RunStats::recalled,
@@ -108,294 +67,110 @@ void move_counts(RunStats& from, RunStats& to) {
   for (size_t node = 0; node < from.fired.size(); ++node) to.fired[node] += std::exchange(from.fired[node], 0);
 }
 
-}  // namespace
-
-/// Some lanes of an invocation as one of their own, in a run of its own. Arguments are borrowed, since reference counts
-/// are not thread-safe; numbers are written to columns that the owner has made, boxes are handed over when all tasks
-/// are done.
-class Task final : public Caller {
- public:
-  Task(SharedLanes& shared, Range range, int64_t number);
-
-  /// Run the next phase, in this thread. `host` is that of the owner's run, if this is the owner's thread.
-  void run(Host* host);
-
-  /// What is left to do in the owner's thread when all tasks have ended a phase.
-  void hand_over(Run& owner);
-
-  RunStats stats;  ///< since the owner has asked for them
-  Use frames, bytes;
-
-  Column room(Part& part, size_t result) override;
-  void take(Part& part, size_t result, const Slot& slot, const Column& column) override;
-  void taken(Part&) override {}
-  void back(Invocation&) override {}
-  Place out(const Part& part, int64_t lane, std::vector<Label>& labels) const override {
-    const Lanes& lanes = static_cast<const Lanes&>(part);
-    return lanes.owner->invocation->caller->out(*lanes.owner, lanes.from + lane, labels);
-  }
-
- private:
-  struct Lanes : Part {
-    const Part* owner;
-    size_t number;  ///< of the owner's part
-    int64_t from;   ///< lane of it
-    std::vector<Entry*> below;
-    std::vector<std::vector<Box>> boxes;  ///< results whose shapes only the run knows
-  };
-
-  void lend_entries(Lanes& part);
-  void lend_arguments(Lanes& part);
-
-  SharedLanes& shared_;
-  TaskHost host_;
-  Invocation invocation_;
-  std::deque<Lanes> parts_;
-  std::deque<Entry> entries_;
-  std::vector<Entry*> owners_;  ///< the original of each
-  std::vector<Partial> partials_;
-  std::optional<Run> run_;  ///< from the first phase to the last
-};
-
-/// An invocation whose lanes are shared out.
-class SharedLanes {
- public:
-  SharedLanes(Run& run, Invocation& invocation)
-      : owner(run),
-        invocation(invocation),
-        share(run.tables.pool.room(), run.options.frames - run.tables.frames),
-        options(run.options) {
-    options.threads = 1;
-  }
-
-  /// Later phases may read what the owner has dropped by then.
-  void hold();
-  void release() {
-    for (Block* block : held_) owner.tables.pool.drop(block);
-    held_.clear();
-  }
-
-  bool is_last_phase() const { return invocation.phase + 1 == invocation.visits; }
-
-  /// Memory and frames that tasks take are missing in the owner's run.
-  void begin_phase() {
-    share.bytes.give(owner.tables.pool.room() - share.bytes.left());
-    share.frames.give(owner.tables.most_frames - owner.tables.frames - share.frames.left());
-    bytes_ = share.bytes.left();
-    frames_ = share.frames.left();
-  }
-  void end_phase() {
-    owner.tables.pool.lend(bytes_ - share.bytes.left());
-    owner.tables.most_frames -= frames_ - share.frames.left();
-  }
-
-  Run& owner;
-  Invocation& invocation;
-  RunShare share;
-  RunOptions options;                             ///< of each task
-  std::atomic<int64_t> first_failed = INT64_MAX;  ///< later tasks stop; earlier ones go on, since they may fail too
-  std::vector<std::vector<Column>> rooms;         ///< for results of this phase, by part
-  std::deque<Task> tasks;
-
- private:
-  void keep(Block* block) {
-    if (block == nullptr) return;
-    ++block->refs;
-    held_.push_back(block);
-  }
-  void keep(const Slot& slot, const Column& column, int64_t lanes) {
-    if (column.data == nullptr) return;
-    keep(column.block);
-    if (!slot.is_dynamic) return;
-    for (int64_t k = 0; k < (column.stride == 0 ? 1 : lanes); ++k) keep(column.lane<Box>(k)->block);
-  }
-
-  std::vector<Block*> held_;
-  int64_t bytes_ = 0, frames_ = 0;  ///< that were left when the phase began
-};
-
-void SharedLanes::hold() {
-  for (const Part* part : invocation.parts) {
-    const std::vector<Operand>& arguments = part->item->arguments;
+/// The bytes that only these lanes need.
+int64_t bytes_of(const Plan& plan, const Invocation& invocation) {
+  int64_t bytes = 0;
+  for (const Part* part : invocation.parts)
     for (size_t k = 0; k < part->arguments.size(); ++k)
-      if (arguments[k] != kNoSlot) keep(owner.plan.slot(*part->region, arguments[k]), part->arguments[k], part->lanes);
-    if (invocation.phase > 0 || owner.plan.regions[z(part->item->body)].hoisted == 0) continue;
-    each_entry(*part, 0, part->lanes, [&](const Entry& entry) {
-      for (size_t k = 0; k < entry.values.size(); ++k)
-        keep(owner.plan.slot(*entry.region, entry.item->hoists[k]), entry.values[k], 1);
-    });
-  }
-  const std::vector<Slot>& slots = owner.plan.regions[0].slots;
-  for (size_t k = 0; k < slots.size(); ++k) keep(slots[k], owner.shared(static_cast<int32_t>(k)), 1);
+      if (const Operand x = part->item->arguments[k]; x >= 0)
+        bytes += remote::bytes_of(plan.slot(*part->region, x), part->arguments[k], part->lanes);
+  return bytes;
 }
 
-Task::Task(SharedLanes& shared, Range range, int64_t number)
-    : shared_(shared),
-      host_(number, shared.first_failed),
-      invocation_{this,
-                  shared.invocation.group,
-                  shared.invocation.visits,
-                  shared.invocation.resume_group,
-                  0,
-                  shared.invocation.depth,
-                  {},
-                  nullptr,
-                  nullptr} {
-  for (; range.count > 0; ++range.part, range.lane = 0) {
-    const Part& owner = *shared.invocation.parts[range.part];
-    Lanes& part = parts_.emplace_back();
-    static_cast<Part&>(part) = owner;
-    part.invocation = &invocation_;
-    part.owner = &owner;
-    part.number = range.part;
-    part.from = range.lane;
-    part.lanes = std::min(range.count, owner.lanes - range.lane);
-    range.count -= part.lanes;
-    invocation_.parts.push_back(&part);
-  }
+/// Are these calls that the group makes itself? Else they come from outside.
+bool is_inside(const Invocation& invocation) {
+  return std::ranges::any_of(invocation.parts,
+                             [&](const Part* part) { return part->region->group == invocation.group; });
 }
 
-void Task::run(Host* host) {
-  host_.begin(host);
-  const bool is_first = !run_;
-  if (is_first) {
-    run_.emplace(shared_.owner.plan, shared_.options, host_, stats, &shared_.owner, &shared_.share);
-    for (Lanes& part : parts_) lend_entries(part);
-  }
-  Tables& tables = run_->tables;
-  frames.kept = tables.frames;
-  bytes.kept = tables.pool.live();
-  tables.measure();
-  run_->lend_main();
-  for (Lanes& part : parts_) lend_arguments(part);
-  run_->run(invocation_, is_first);
-  for (size_t k = 0; k < entries_.size(); ++k) take_partials(tables, entries_[k], *owners_[k], partials_);
-  frames = {std::max(frames.kept, tables.frames), tables.peak_frames};
-  bytes = {std::max(bytes.kept, tables.pool.live()), tables.pool.peak()};
-  tables.give_back();
-  const auto has_boxes = [](const Lanes& part) {
-    return std::ranges::any_of(part.boxes, [](const auto& boxes) { return !boxes.empty(); });
-  };
-  // Its memory serves the next task; but values in boxes are still to be handed over.
-  if (shared_.is_last_phase() && std::ranges::none_of(parts_, has_boxes)) run_.reset();
-}
-
-void Task::lend_arguments(Lanes& part) {
-  const Part& owner = *part.owner;
-  part.item = owner.item;
-  part.arguments = owner.arguments;
-  for (size_t k = 0; k < part.arguments.size(); ++k) {
-    if (part.item->arguments[k] == kNoSlot) continue;
-    const Slot& slot = shared_.owner.plan.slot(*part.region, part.item->arguments[k]);
-    part.arguments[k] = run_->lend(slot, part.arguments[k].from(part.from), part.lanes);
-  }
-  const std::vector<int32_t>& results = part.item->results;
-  part.boxes.assign(results.size(), {});
-  for (size_t k = 0; k < results.size(); ++k)
-    if (results[k] != kNoSlot && part.region->slots[z(results[k])].is_dynamic)
-      part.boxes[k].assign(z(part.lanes), Box{nullptr, nullptr, nullptr});
-}
-
-/// Entries of its own, with the owner's values: what is collected in them is added to the owner's.
-void Task::lend_entries(Lanes& part) {
-  const Plan& plan = shared_.owner.plan;
-  if (plan.regions[z(part.item->body)].hoisted == 0) return;
-  const Part& owner = *part.owner;
-  const Entry* last = nullptr;
-  for (int64_t lane = part.from; lane < part.from + part.lanes; ++lane) {
-    Entry* entry = owner.entry_of(lane);
-    if (entry != last) {
-      entries_.push_back({entry->region, entry->item, entry->values, std::vector<Sum>(entry->sums.size())});
-      owners_.push_back(entry);
-      for (size_t k = 0; k < entry->values.size(); ++k)
-        entries_.back().values[k] = run_->lend(plan.slot(*entry->region, entry->item->hoists[k]), entry->values[k], 1);
-    }
-    last = entry;
-    part.below.push_back(&entries_.back());
-  }
-  part.row = nullptr;
-  part.entries = part.below.data();
-  if (owner.row != nullptr || owner.entries != nullptr) return;
-  part.entries = nullptr;
-  part.entry = &entries_.back();
-}
-
-Column Task::room(Part& part, size_t result) {
-  Lanes& lanes = static_cast<Lanes&>(part);
-  if (std::vector<Box>& boxes = lanes.boxes[result]; !boxes.empty())
-    return {nullptr, reinterpret_cast<std::byte*>(boxes.data()), sizeof(Box)};
-  return shared_.rooms[lanes.number][result].from(lanes.from);
-}
-
-void Task::take(Part& part, size_t result, const Slot& slot, const Column& column) {
-  const Slot& to = part.region->slots[z(part.item->results[result])];
-  run_->tables.put(to, room(part, result), nullptr, slot, column, part.lanes);
-}
-
-void Task::hand_over(Run& owner) {
-  for (Partial& partial : partials_) add_partial(owner.tables, partial);
-  partials_.clear();
-  for (Lanes& part : parts_)
-    for (size_t k = 0; k < part.boxes.size(); ++k) {
-      if (part.boxes[k].empty()) continue;
-      const Slot& slot = part.region->slots[z(part.item->results[k])];
-      const Column to = shared_.rooms[part.number][k].from(part.from);
-      for (int64_t lane = 0; lane < part.lanes; ++lane)
-        owner.tables.adopt(slot, *to.lane<Box>(lane), part.boxes[k][z(lane)], run_->tables.pool);
-      part.boxes[k].clear();
-    }
-}
-
-// ------------------------------------------------------------------------------------------------------------------
+}  // namespace
 
 Tasks::Tasks(Run& run) : run_(run) {}
 Tasks::~Tasks() = default;
 
 /// How many lanes a task gets; 0: the lanes are not shared out. With matrix products and sums, the last bits of results
-/// depend on how waves are cut: there, this must not depend on the number of threads. Waves of scalars may be cut
-/// anywhere. If the last run of the plan made many calls (or waves must be narrow), they are cut as soon as there are
+/// depend on how waves are cut: there, this must not depend on who runs them. Lanes of free groups may be cut anywhere.
+/// If the last run of the plan made many calls (or waves must be narrow), waves of scalars are cut as soon as there are
 /// many lanes; else when the lanes done so far suggest that much work is left.
-int64_t Tasks::width_of(const Invocation& invocation, const Progress& progress) const {
+int64_t Tasks::width_of(const Invocation& invocation, const Progress& progress, bool& is_out) const {
   const RunOptions& options = run_.options;
   const GroupFields& group = run_.plan.groups[z(invocation.group)];
   if (options.is_traced || options.frames < kFewFrames || group.grain == 0 || invocation.depth == 0) return 0;
   const int64_t left = invocation.lanes() - progress.done;
+  const bool is_free = group.is_free && invocation.visits == 1;
+  const bool is_inner = is_inside(invocation);
+  if (run_.link != nullptr && progress.done == 0 && is_free) {
+    if (left > (is_inner && !run_.link->is_eager ? kManyLanes : 1) && pays(invocation, left)) {
+      is_out = true;
+      return free_width(invocation, left);
+    }
+  }
   if (group.is_scalar && invocation.visits == 1 && run_.plan.collects.empty()) {
-    if (options.threads < 2) return 0;
+    if (options.threads < 2 || run_.schedule_of(invocation.group) == Schedule::Agenda) return 0;
     if (progress.done == 0) {
       const bool is_eager = options.width < kManyLanes || run_.plan.calls_before >= 4 * kManyCalls;
       if (!is_eager || left <= std::min(kManyLanes, options.width)) return 0;
-    } else if ((run_.stats.activations - progress.calls_before) / progress.done * left < kManyCalls) {
+    } else if (run_.link != nullptr ||  // then lanes are given away
+               (run_.stats.activations - progress.calls_before) / progress.done * left < kManyCalls) {
       return 0;
     }
     return std::min(options.width, (left + kScalarTasks - 1) / kScalarTasks);
   }
   if (progress.done > 0) return 0;
-  const auto is_inside = [&](const Part* part) { return part->region->group == invocation.group; };
-  if (std::ranges::any_of(invocation.parts, is_inside)) return left > options.width ? options.width : 0;
+  if (is_inner) {
+    is_out = run_.link != nullptr && left > options.width && pays(invocation, left);
+    return left > options.width ? options.width : 0;
+  }
   if (left < 2 * group.grain) return 0;
+  is_out = run_.link != nullptr && pays(invocation, left);
   // Wider waves are quicker: so a third task begins where each has twice as many lanes as it must have.
   const int64_t tasks = std::clamp(left / (2 * group.grain), int64_t{2}, kMostTasks);
   return std::min((left + tasks - 1) / tasks, options.width);
 }
 
-bool Tasks::share(Invocation& invocation, const Progress& progress) {
-  const int64_t width = width_of(invocation, progress);
-  if (width == 0) return false;
+/// Lanes for each worker: a few tasks, unless that makes waves too narrow.
+int64_t Tasks::free_width(const Invocation& invocation, int64_t left) const {
+  const int64_t workers = std::max<int64_t>(run_.link->idle(), 1);
+  const bool is_narrow = run_.plan.groups[z(invocation.group)].is_narrow && left <= 16 * workers * kAhead;
+  const int64_t fewest = is_narrow || run_.link->is_eager ? 1 : kWideLanes;
+  const int64_t tasks = std::clamp(left / fewest, std::min(left, workers), workers * kAhead);
+  return std::min(run_.options.width, (left + tasks - 1) / tasks);
+}
+
+/// Does it pay to send these lanes to workers? Whoever does not know yet how long they take tries it.
+bool Tasks::pays(const Invocation& invocation, int64_t left) const {
+  if (run_.link->is_eager) return true;
+  const int64_t bytes = bytes_of(run_.plan, invocation);
+  if (is_inside(invocation)) return run_.plan.calls_before >= 4 * kManyCalls && bytes <= kUnknownBytes;
+  const int64_t nanos = run_.plan.lane_nanos[z(invocation.group)];
+  if (nanos == 0) return bytes <= kUnknownBytes;
+  return static_cast<double>(nanos) * static_cast<double>(left) >=
+         static_cast<double>(kWorthSending) + static_cast<double>(2 * kNanosOfByte) * static_cast<double>(bytes);
+}
+
+SharedLanes& Tasks::make(Invocation& invocation, const std::vector<Range>& ranges) {
   auto shared = std::make_unique<SharedLanes>(run_, invocation);
-  const std::vector<Range> ranges = cut(invocation, progress, width);
+  shared->first_part = ranges[0].part;
   // Memory decides how wide waves are, and so bits: each task has its part, whatever the others take.
   const int64_t parts = static_cast<int64_t>(ranges.size());
   shared->options.memory = std::max<int64_t>(run_.tables.pool.room() / parts, 1);
   for (const Range& range : ranges)
     shared->tasks.emplace_back(*shared, range, static_cast<int64_t>(shared->tasks.size()));
+  return *shared_.emplace_back(std::move(shared));
+}
+
+bool Tasks::share(Invocation& invocation, const Progress& progress) {
+  bool is_out = false;
+  const int64_t width = width_of(invocation, progress, is_out);
+  if (width == 0) return false;
+  SharedLanes& shared = make(invocation, cut(invocation, progress, width));
+  shared.is_out = is_out;
   if (invocation.visits > 1) {
-    shared->hold();
+    shared.hold();
     invocation.runner = this;
-    invocation.handle = shared.get();
+    invocation.handle = &shared;
   }
-  SharedLanes& all = *shared_.emplace_back(std::move(shared));
-  run_phase(all);
+  run_phase(shared);
   return true;
 }
 
@@ -404,29 +179,92 @@ void Tasks::step() { throw Stop{Stop::Kind::Internal}; }
 
 void Tasks::resume(Invocation& invocation) {
   SharedLanes& shared = *static_cast<SharedLanes*>(invocation.handle);
+  shared.first_part = 0;
   shared.hold();
   run_phase(shared);
   run_.leave(invocation);
 }
 
-Place Tasks::where(std::vector<Label>&) const { return {running_->invocation.parts[0], 0}; }
+Place Tasks::where(std::vector<Label>&) const {
+  const std::vector<Part*>& parts = running_->invocation.parts;
+  return {parts[std::min(running_->first_part, parts.size() - 1)], 0};
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Lanes that are given away
+
+bool Tasks::may_give() { return run_.options.frames >= kFewFrames && !run_.options.is_traced && run_.link->idle() > 0; }
+
+bool Tasks::give(Invocation& invocation, Progress& progress, bool is_begun) {
+  const GroupFields& group = run_.plan.groups[z(invocation.group)];
+  if (!group.is_free || group.grain == 0 || invocation.visits > 1 || invocation.phase > 0 || invocation.depth == 0)
+    return false;
+  const int64_t own = std::min(progress.own, invocation.lanes()) - progress.done;
+  // What runs here keeps half of it, unless it has enough to do and others do not.
+  const int64_t most = is_begun && !run_.is_part() ? own : own / 2;
+  if (most < 1) return false;
+  const int64_t workers = std::max<int64_t>(run_.link->idle(), 1);
+  const int64_t bytes = bytes_of(run_.plan, invocation) / std::max<int64_t>(invocation.lanes(), 1);
+  const int64_t lanes = std::min(most, std::max<int64_t>(workers * kMostBytes / std::max<int64_t>(bytes, 1), 1));
+  const int64_t tasks = std::clamp(lanes / kWideLanes, std::min(lanes, workers), workers * kAhead);
+  Progress from = progress;
+  from.done = progress.done + own - lanes;
+  for (int64_t skip = own - lanes; skip > 0;) {
+    const int64_t here = std::min(invocation.parts[from.part]->lanes - from.lane, skip);
+    skip -= here;
+    from.lane += here;
+    if (from.lane < invocation.parts[from.part]->lanes) continue;
+    ++from.part;
+    from.lane = 0;
+  }
+  std::vector<Range> ranges = cut(invocation, from, (lanes + tasks - 1) / tasks);
+  // Others may have been given away before: these follow.
+  int64_t left = lanes;
+  for (Range& range : ranges) left -= range.count = std::min(range.count, left);
+  std::erase_if(ranges, [](const Range& range) { return range.count == 0; });
+  SharedLanes& shared = make(invocation, ranges);
+  shared.is_out = true;
+  shared.begin_phase();
+  progress.own = from.done;
+  send(shared);
+  return true;
+}
+
+void Tasks::take_back(Invocation& invocation) {
+  for (size_t k = shared_.size(); k-- > 0;) {  // the last were given away last, and are the first lanes
+    SharedLanes& shared = *shared_[k];
+    if (&shared.invocation != &invocation) continue;
+    running_ = &shared;
+    await(shared);
+    shared.make_rooms();
+    merge(shared, 1);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------------
+// Phases
 
 void Tasks::run_phase(SharedLanes& shared) {
-  Invocation& invocation = shared.invocation;
-  RunStats& stats = run_.stats;
-  shared.rooms.assign(invocation.parts.size(), {});
-  for (size_t part = 0; part < shared.rooms.size(); ++part)
-    for (size_t k = 0; k < invocation.parts[part]->item->results.size(); ++k) {
-      const bool is_order = invocation.parts[part]->item->results[k] == kNoSlot;
-      shared.rooms[part].push_back(is_order ? Column{} : invocation.caller->room(*invocation.parts[part], k));
-    }
+  shared.make_rooms();
   shared.begin_phase();
   running_ = &shared;
-  const size_t tasks = shared.tasks.size(), threads = std::min(tasks, z(run_.options.threads));
+  run_.clock.stop(run_.stats);  // tasks have clocks of their own
+  const size_t threads = shared.is_out ? 1 : std::min(shared.tasks.size(), z(run_.options.threads));
+  if (shared.is_out) {
+    send(shared);
+    await(shared);
+  } else {
+    run_here(shared, threads);
+  }
+  run_.clock.start(run_.options.is_timed);
+  merge(shared, threads);
+}
+
+void Tasks::run_here(SharedLanes& shared, size_t threads) {
+  const size_t tasks = shared.tasks.size();
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> failed(tasks);
   std::exception_ptr interrupted;
-  run_.clock.stop(stats);  // tasks have clocks of their own
   const auto work = [&](Host* host) {
     for (size_t k; (k = next++) < tasks && static_cast<int64_t>(k) < shared.first_failed;) {
       try {
@@ -479,23 +317,34 @@ void Tasks::run_phase(SharedLanes& shared) {
     }
   }
   helpers.clear();
-  run_.clock.start(run_.options.is_timed);
   if (interrupted) std::rethrow_exception(interrupted);
   for (const std::exception_ptr& fault : failed)
     if (fault) std::rethrow_exception(fault);
+}
+
+/// All tasks have ended a phase: take what they have counted, collected and found.
+void Tasks::merge(SharedLanes& shared, size_t at_once) {
+  Invocation& invocation = shared.invocation;
   calls_ = waves_ = 0;  // they are counted from here on
   Uses frames, bytes;
+  int64_t nanos = 0, lanes = 0;
   for (Task& task : shared.tasks) {
+    if (shared.is_out) task.accept(run_);
     task.hand_over(run_);
-    move_counts(task.stats, stats);
+    move_counts(task.stats, run_.stats);
     frames.add(task.frames);
     bytes.add(task.bytes);
     run_.adopt_deepest(task.stats);
+    nanos += task.nanos;
+    lanes += task.lanes();
   }
-  stats.tasks += static_cast<int64_t>(tasks);
-  run_.tables.reached(frames.most(threads), bytes.most(threads));
+  if (run_.link != nullptr && invocation.phase == 0 && !is_inside(invocation))
+    run_.measured(invocation.group, nanos, lanes);
+  run_.stats.tasks += static_cast<int64_t>(shared.tasks.size());
+  run_.tables.reached(frames.most(at_once), bytes.most(at_once));
   running_ = nullptr;
-  for (Part* part : invocation.parts) invocation.caller->taken(*part);
+  for (size_t part = shared.first_part; part < invocation.parts.size(); ++part)
+    invocation.caller->taken(*invocation.parts[part]);
   const bool is_over = shared.is_last_phase();
   if (is_over) shared.tasks.clear();
   shared.end_phase();

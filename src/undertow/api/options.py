@@ -24,6 +24,7 @@ from undertow import engines
 from undertow.engines.contract import Engine, Options, bytes_of
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
+from undertow.engines.outside import Outside, using
 from undertow.engines.reference import Reference
 from undertow.engines.waves import Waves
 from undertow.engines.waves.direct import RunOptions, run_options
@@ -52,13 +53,14 @@ class Settings:
     overflow: str = "wrap"  # what integers do: "wrap", or "error"
     reorder: bool = False  # may a loop's numbers be added up in another order?
     stream: Stream | None = None  # of `with ut.options(seed=...)`: each run draws the next seed from it
+    is_shared_out: bool = False  # may runs use workers?
     # For calls that the core runs at once; None if they may not.
     quick: RunOptions | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         is_quick = (
             self.simplify
-            and not (self.is_checked or self.reorder)
+            and not (self.is_checked or self.reorder or self.is_shared_out)
             and self.engine != PYTHON
             and self.find_engine().name == "waves"
         )
@@ -107,7 +109,8 @@ class Settings:
                 f"reorder must be True or False, not {brief(reorder)}", hint="leave it out, or write reorder=True"
             )
         stream = None if "seed" in changes else self.stream
-        chosen = Settings(engine, replace(self.limits, **changes), is_simple, overflow, reorder, stream)
+        limits = replace(self.limits, **changes)
+        chosen = Settings(engine, limits, is_simple, overflow, reorder, stream, self.is_shared_out)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
@@ -217,6 +220,18 @@ def _changed_inside(changes: dict[str, Any], around: Settings, chosen: Settings)
 
 
 @contextlib.contextmanager
+def sharing_out(workers: Outside) -> Iterator[None]:
+    """Runs inside may give work to these workers."""
+    before = _SETTINGS.get()
+    try:
+        _SETTINGS.set(replace(settings(), is_shared_out=True))
+        with using(workers):
+            yield
+    finally:
+        _SETTINGS.set(before)
+
+
+@contextlib.contextmanager
 def repeating(seed: int) -> Iterator[None]:
     """Draw the same random numbers in every run inside."""
     before = _SETTINGS.get()
@@ -232,5 +247,5 @@ options.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=... if name == "memory" else getattr(of, name))
     for of in (_DEFAULTS, _DEFAULTS.limits)
     for name in (f.name for f in fields(of) if f.init)
-    if name not in ("limits", "stream")
+    if name not in ("limits", "stream", "is_shared_out")
 ])  # fmt: skip

@@ -34,8 +34,10 @@ class Guests(Protocol):
     def plan(self, key: bytes, data: bytes) -> None:
         """A plan that tasks will name."""
 
-    def run(self, task: tuple[int, int], phase: int, message: bytes, shared: Sequence[Buffer]) -> bytes | None:
-        """Run a phase; None if the task was dropped meanwhile."""
+    def run(
+        self, task: tuple[int, int], key: bytes, phase: int, message: bytes, shared: Sequence[Buffer]
+    ) -> bytes | None:
+        """Run a phase of a task of the plan `key`; None if the task was dropped meanwhile."""
 
     def drop(self, task: tuple[int, int]) -> None:
         """A task is needed no more; stops it if it runs."""
@@ -229,7 +231,7 @@ class Member:
             if job.plan not in self._plans_given:
                 self._guests.plan(plan[0], bytes(plan[1]))
                 self._plans_given.add(job.plan)
-            return self._guests.run(job.guest, job.phase, b"".join(job.message), shared), None
+            return self._guests.run(job.guest, bytes(plan[0]), job.phase, b"".join(job.message), shared), None
         except THEIRS as error:
             return None, error
 
@@ -256,6 +258,10 @@ class Member:
         with self._station.lock:
             self._machine.count(activations, waves)
             self._station.wake()
+
+    def idle(self) -> int:
+        """How many tasks could begin at once elsewhere, as the driver last said."""
+        return self._machine.idle
 
     def link(self, key: bytes, plan: bytes) -> MemberLink | None:
         """A way to other workers for a task that runs here."""

@@ -16,7 +16,10 @@ Reply = tuple[int, int, bytes]  # task, phase, what it gives
 
 
 class Link(Protocol):
-    """One run's way to workers. Called by the run's thread alone; what a method raises ends the run."""
+    """One run's way to workers. Called by the run's thread alone; what a method raises ends the run.
+
+    If it has a true attribute `is_eager`, everything that can be sent is, whether it pays or not.
+    """
 
     def idle(self) -> int:
         """How many tasks could begin at once elsewhere. Called often: a look at a number."""

@@ -40,7 +40,7 @@ def dump(plan: Plan, legend: bool = True) -> str:
     if legend:
         lines += LEGEND.splitlines()
     for number, group in enumerate(plan.groups):
-        marks = [word for word in ("narrow", "scalar") if getattr(group, f"is_{word}")]
+        marks = [word for word in ("narrow", "scalar", "free") if getattr(group, f"is_{word}")]
         if group.grain:
             marks.append(f"grain={group.grain}")
         bodies = [_name(r.name) for r in plan.regions if r.group == number and r.kind != "branch"]

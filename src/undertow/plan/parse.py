@@ -104,7 +104,7 @@ class _Reader:
             fail(line.number, "groups must be numbered in order", line.text)
         schedule = line.expect(*get_args(data.Schedule))
         marks: dict[str, bool | int] = {}
-        while mark := line.take("narrow", "scalar", "grain"):
+        while mark := line.take("narrow", "scalar", "free", "grain"):
             if mark == "grain":
                 marks["grain"] = line.past("=").integer()
             else:

@@ -294,6 +294,7 @@ class Group:
     is_narrow: bool = False  # numbers only, one call at a time: where lanes are few, each runs alone
     grain: int = 0  # lanes of a task, at least: so many are worth a thread of their own; 0: one thread runs all
     is_scalar: bool = False  # all values are scalars: waves may be cut anywhere
+    is_free: bool = False  # no lane's bits depend on lanes beside it: lanes may be cut anywhere, and given away later
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ lockstep all the same.) A group is *narrow* if it works on numbers (it may index
 makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Threads may share the lanes
 of a call if nothing that it leads to runs on the host. The *grain* says how many lanes are worth a task of their own:
 it is in the plan, because the bits of sums and products depend on how lanes are cut, and so that must not depend on the
-number of threads. Waves of numbers (*scalar*) may be cut anywhere.
+number of threads. Waves of numbers (*scalar*) may be cut anywhere, and so may lanes of *free* groups, in which nothing
+is summed over lanes: whoever runs them may give some of them away at any time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _TASK = 5 << 18  # operations that are worth a task, if each of its lanes is one
 _FEWEST, _MOST = 32, 4096  # lanes of a task: with fewer, its waves are too narrow for matrix products
 _UNKNOWN = 16  # elements along an axis whose length only the run knows
 
+_JOINT = ("matmul", "fft")  # the last bits of a lane's result depend on the lanes beside it
 _COPIES = ("identity", "stop_gradient", "fill")
 
 
@@ -38,12 +40,13 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
     hosted = _closed(enter_groups, {r.group for r in plan.regions if _is_hosted(r, traits)})
     work = _work(plan, enter_groups)
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
+    bound = _closed(enter_groups, {region.group for region in plan.regions if _is_bound(plan, region)})
     narrow = _narrow_groups(plan, traits, enter_groups)
     groups = []
     for number in range(len(plan.groups)):
         schedule = forced or ("agenda" if number in agenda else "lockstep")
         grain = 0 if number in hosted else min(max(_TASK // work[number], _FEWEST), _MOST)
-        groups.append(Group(schedule, number in narrow, grain, number not in scalar))
+        groups.append(Group(schedule, number in narrow, grain, number not in scalar, number not in bound))
     return replace(plan, groups=tuple(groups))
 
 
@@ -57,6 +60,14 @@ def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
 
 def _is_hosted(region: data.Region, traits: list[Traits]) -> bool:
     return any(isinstance(x, data.Op) and not traits[x.kernel].is_native for x in singly(items_in(region)))
+
+
+def _is_bound(plan: Plan, region: data.Region) -> bool:
+    """Do bits depend on which lanes run together?"""
+    for item in singly(items_in(region)):
+        if isinstance(item, data.Collect) or (isinstance(item, data.Op) and plan.kernels[item.kernel].op in _JOINT):
+            return True
+    return False
 
 
 def _work(plan: Plan, entered: dict[int, set[int]]) -> list[int]:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+from undertow.api.options import sharing_out
 from undertow.cluster.pool import Pool, WorkerStats
 from undertow.cluster.tracks import DRIVER
-from undertow.engines.outside import using
 from undertow.errors import UndertowError
 from undertow.ray.extra import network, the_ray
 from undertow.ray.launcher import RayLauncher
@@ -30,7 +30,7 @@ STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told o
 LOOPBACK = "tcp://127.0.0.1:*"
 
 SERVICES = "undertow.parallel.service:services"  # what workers import: "module:name"
-GUESTS = ""
+GUESTS = "undertow.engines.waves.guests:Guests"
 
 
 class Cluster:
@@ -83,7 +83,7 @@ class Cluster:
             raise UndertowError("this cluster is open already", hint="leave the block first, or make another cluster")
         with contextlib.ExitStack() as stack:
             self._pool = self._enter(stack)
-            stack.enter_context(using(self._pool))
+            stack.enter_context(sharing_out(self._pool))
             self._stack = stack.pop_all()
         return self
 

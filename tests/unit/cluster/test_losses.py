@@ -138,14 +138,16 @@ def test_who_hears_nothing_for_long_ends_itself(monkeypatch: pytest.MonkeyPatch)
 class Poison(Adders):
     """A task that ends its worker."""
 
-    def run(self, task: tuple[int, int], phase: int, message: bytes, shared: Sequence[Buffer]) -> bytes | None:
+    def run(
+        self, task: tuple[int, int], key: bytes, phase: int, message: bytes, shared: Sequence[Buffer]
+    ) -> bytes | None:
         if int(message) == -13:
             host = next(
                 station.host for station in SIMULATIONS[-1].stations.values() if station.machine is self.machine
             )
             host.is_killed = True
             pause(self.member, 1.0)
-        return super().run(task, phase, message, shared)
+        return super().run(task, key, phase, message, shared)
 
     @property
     def machine(self) -> object:

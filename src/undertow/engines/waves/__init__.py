@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from typing import Any
 
 from undertow import _core
-from undertow.engines import native
+from undertow.engines import native, outside
 from undertow.engines.contract import Options
 from undertow.engines.waves.encode import encode
+from undertow.engines.waves.plan_bytes import pack
 from undertow.ir.graph import StaticGraph
 from undertow.plan.pipeline import make_plan
 from undertow.plan.plan import Plan, Schedule
@@ -60,11 +63,29 @@ class WavesPlan(native.NativePlan):
         plan = plan or make_plan(graph, native.traits_of, defers, forced_of(schedule))
         self.is_free = schedule == "auto"
         self.plan = plan
-        encoded = encode(plan, [node.name for node in graph.nodes])
-        self.core = _core.decode(encoded.rows, encoded.words, encoded.constants)
+        self._encoded = encode(plan, [node.name for node in graph.nodes])
+        self.core = _core.decode(self._encoded.rows, self._encoded.words, self._encoded.constants)
+
+    @functools.cached_property
+    def shipped(self) -> tuple[bytes, bytes]:
+        """What stands for the plan, and the plan as workers get it."""
+        data = pack(self._encoded)
+        return hashlib.sha256(data).digest(), data
 
     def call(
         self, values: list[Any], host: native.Host, where: list[Any], options: Options
+    ) -> tuple[list[Any], _core.RunStats]:
+        workers = outside.current()
+        link = None if workers is None else workers.link(*self.shipped)
+        if link is None:
+            return self._run_core(values, host, where, options, None)
+        try:
+            return self._run_core(values, host, where, options, link)
+        finally:
+            link.close()
+
+    def _run_core(
+        self, values: list[Any], host: native.Host, where: list[Any], options: Options, link: outside.Link | None
     ) -> tuple[list[Any], _core.RunStats]:
         return self.core.run(
             values,
@@ -77,4 +98,5 @@ class WavesPlan(native.NativePlan):
             options.threads or _core.usable_cores(),
             None if host.record is None else host.wave,
             options.timed,
+            link,
         )

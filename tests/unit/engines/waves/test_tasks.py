@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program
 from tests.support.graphs import optimized
+from tests.support.shared_out import (
+    D,
+    cut_everywhere,
+    fails,
+    grown,
+    grown_by_all,
+    is_plain,
+    leaves,
+    lengths,
+    loss,
+    same_back,
+    trees,
+)
 
 import undertow as ut
 from undertow import _core
 from undertow.engines.contract import Options
 from undertow.engines.waves import WavesPlan
-from undertow.plan import schedule
-
-D = 24
-
-
-def _cut_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call into a group from outside is cut, from two lanes on."""
-    monkeypatch.setattr(schedule, "_TASK", 1)
-    monkeypatch.setattr(schedule, "_FEWEST", 1)
 
 
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    _cut_everywhere(monkeypatch)
+    cut_everywhere(monkeypatch)
 
 
 def core_stats(f: Any, *arguments: Any, threads: int = 1, **limits: Any) -> tuple[list[Any], _core.RunStats]:
@@ -62,58 +64,8 @@ def agree(f: Any, *arguments: Any) -> Any:
 
 
 @ut.function
-def tree(w: ut.f32[2 * D, D], table: ut.f32[100, D], depth: ut.i64, number: ut.i64) -> ut.f32[D]:
-    if depth <= number % 2:
-        return table[number % 100]
-    left = tree(w, table, depth - 1, 2 * number)
-    right = tree(w, table, depth - 1, 2 * number + 1)
-    return ut.tanh(ut.concat([left, right]) @ w) * 0.5 + left
-
-
-@ut.function
-def loss(w: ut.f32[2 * D, D], table: ut.f32[100, D], roots: ut.i64[None]) -> ut.f32:
-    return ut.sum(ut.map(lambda root: ut.sum(tree(w, table, 4, root) ** 2), roots))
-
-
-@ut.function
-def grown(n: ut.i64) -> ut.f64[None]:
-    """Of a length that only the run knows."""
-    if n <= 0:
-        return ut.arange(2.0)
-    return ut.concat([grown(n - 1), ut.arange(1.0 * n)])
-
-
-@ut.function
-def grown_by_all(x: ut.f64[None], ns: ut.i64[None]) -> ut.f64:
-    """Arrays of run-time shape go in and come out, and a map is inside."""
-
-    def one(n: ut.i64) -> ut.f64:
-        mine = ut.concat([grown(n), x[: n % 4]])
-        return ut.sum(ut.map(lambda v: v * ut.sum(mine), mine))
-
-    return ut.sum(ut.map(one, ns))
-
-
-@ut.function
-def lengths(ns: ut.i64[None]) -> ut.f64[None, None]:
-    return ut.map(lambda n: grown(n % 1 + 3), ns)
-
-
-@ut.function
-def same_back(x: ut.f64[None], n: ut.i64) -> ut.f64[None]:
-    """An argument comes back as the result: its memory is the owner's."""
-    return x if n <= 0 else same_back(x, n - 1)
-
-
-@ut.function
 def all_same_back(x: ut.f64[None], ns: ut.i64[None]) -> ut.f64[None, None]:
     return ut.map(lambda n: same_back(x, n), ns)
-
-
-def trees(roots: int = 150) -> list[Any]:
-    random = np.random.default_rng(5)
-    w = random.normal(0, 0.1, (2 * D, D)).astype(np.float32)
-    return [w, random.normal(size=(100, D)).astype(np.float32), np.arange(roots)]
 
 
 @pytest.mark.slow
@@ -129,7 +81,7 @@ def test_trees_and_their_gradients(order: int) -> None:
     arguments = trees(9)
     found = agree(f, *arguments)
     wanted = f.run(*arguments, engine="reference") if order < 2 else ()
-    for a, b in zip(found, _leaves(wanted), strict=False):
+    for a, b in zip(found, leaves(wanted), strict=False):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
@@ -184,13 +136,6 @@ def test_limits_hold_for_all_tasks_together() -> None:
         core_stats(f, *arguments, threads=threads, memory=4 * free.peak_bytes)
 
 
-@ut.function
-def fails(x: ut.f64[D], n: ut.i64) -> ut.f64:
-    if n <= 0:
-        return ut.sum(x)
-    return fails(x / 2, n - 10) + x[n]
-
-
 @pytest.mark.usefixtures("small_tasks")
 def test_the_first_lane_at_fault_is_reported() -> None:
     f = ut.function(lambda x, ns: ut.sum(ut.map(lambda n: fails(x, n), ns)))
@@ -200,32 +145,22 @@ def test_the_first_lane_at_fault_is_reported() -> None:
         assert "index 33" in caught.value.what, engine
 
 
-_KEPT_OUT = {"lazy", "deep", "fault", "effects", "random"}
-
-
-def _is_plain(program: Program) -> bool:
-    values = program.cases[0]
-    return (
-        not _KEPT_OUT & program.tags and all(isinstance(x, (int, float, np.ndarray)) for x in values) and bool(values)
-    )
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if _is_plain(p)][::3], ids=str)
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if is_plain(p)][::3], ids=str)
 def test_programs_in_tasks_of_one_lane(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of all programs: each a map of five equal calls, so a task for each."""
     f = program.function
     lanes = [[x] * 5 for x in program.cases[0]]
 
     def mapped(threads: int) -> list[Any]:
-        return list(_leaves(f.map(*lanes, engine="waves", threads=threads)))
+        return list(leaves(f.map(*lanes, engine="waves", threads=threads)))
 
     f.clear()
     try:
         whole = mapped(1)
     except ut.UndertowError as error:
         pytest.skip(f"not for maps: {error.what}")
-    _cut_everywhere(monkeypatch)
+    cut_everywhere(monkeypatch)
     f.clear()
     one, two = mapped(1), mapped(2)
     f.clear()
@@ -235,15 +170,3 @@ def test_programs_in_tasks_of_one_lane(program: Program, monkeypatch: pytest.Mon
             np.testing.assert_allclose(a, b, rtol=1e-6)
         else:
             np.testing.assert_array_equal(a, b)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if dataclasses.is_dataclass(value):
-        value = vars(value)
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _leaves(part)
-    else:
-        yield value
