@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-TEXTBOOK = [ROOT / "examples" / f"{name}.py" for name in ("boards", "counting", "sorting", "tables", "tic_tac_toe")]
+TEXTBOOK = [
+    ROOT / "examples" / f"{name}.py" for name in ("boards", "counting", "searches", "sorting", "tables", "tic_tac_toe")
+]
 BY_PYTHON = "import runpy, sys, undertow as ut\nwith ut.options(engine='python'): runpy.run_path(sys.argv[1])"
 
 

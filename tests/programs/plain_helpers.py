@@ -298,6 +298,29 @@ def in_turns(x: ut.f64, n: ut.i64):
 
 
 @ut.function
+def names_of_their_own(n: ut.i64):
+    """Comprehensions, defaults and functions that have a variable of the same name."""
+    count = 1
+
+    def count_on(step=count):
+        nonlocal count
+        items = [2 * count for count in range(3)]
+        shown = [count * k for k in range(count + 2)]
+        others = [-count for count in range(count + 1)]
+        count += len(items) + sum(shown) + len(others) + step
+
+        def own():
+            count = 7
+            return count
+
+        return own() + count
+
+    first = count_on()
+    count = count + n
+    return first, count_on(2), count, [3 * count for count in (1, 2)], (lambda count: count + 1)(n)
+
+
+@ut.function
 def squared_twice(x: ut.f64) -> ut.f64:
     y = x
 
@@ -335,6 +358,7 @@ PROGRAMS = [
     program(counted_calls, (5,), tags="recursive helpers"),
     program(cheapest, ([[1, 3, 1], [1, 5, 1], [4, 2, 1]],), tags="recursive containers helpers"),
     program(in_turns, (0.5, 4), tags="loop"),
+    program(names_of_their_own, (5,), tags="closure"),
     program(squared_twice, (1.5,), tags="gradient"),
     program(smooth, (0.75, 3), tags="recursive gradient"),
 ]

@@ -15,6 +15,7 @@ from typing import Any
 from undertow.frontend.syntax.match import FunctionNode
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_NAMING = (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -80,7 +81,16 @@ def _declared(function: Any) -> set[str]:
 
 
 def _bound(function: Any) -> set[str]:
-    names = {n.id for n in _own(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    inside = {
+        id(n)
+        for comprehension in _own(function)
+        if isinstance(comprehension, _COMPREHENSIONS)
+        for g in comprehension.generators
+        for n in ast.walk(g.target)
+    }
+    names = {
+        n.id for n in _own(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in inside
+    }
     return names | {n.name for n in _own(function) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
 
 
@@ -95,14 +105,12 @@ def _wanted(function: Any) -> set[str]:
 
 
 def _may_be_shared(function: Any, name: str, parameters: set[str]) -> bool:
-    for node in _own(function):
-        target = node.target if isinstance(node, ast.NamedExpr) else None
-        kept = getattr(node, "name", None) if isinstance(node, (*_SCOPES, ast.ExceptHandler, ast.ClassDef)) else None
-        if kept == name or (isinstance(target, ast.Name) and target.id == name):
+    for node in ast.walk(function):  # of the functions inside, too: an item of a list cannot stand everywhere
+        if isinstance(node, ast.NamedExpr) and node.target.id == name:
             return False
-        if isinstance(node, _COMPREHENSIONS) and any(
-            isinstance(n, ast.Name) and n.id == name for g in node.generators for n in ast.walk(g.target)
-        ):
+        if isinstance(node, _NAMING) and name in (getattr(node, "name", None), getattr(node, "rest", None)):
+            return False
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and any(name in (a.asname, a.name) for a in node.names):
             return False
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del):
             return False
@@ -174,6 +182,17 @@ class _Names(ast.NodeTransformer):
         if node.value is None:
             return _at(node, ast.Pass())
         return _at(node, ast.Assign([self.visit(node.target)], self.visit(node.value)))
+
+    def _comprehension(self, node: Any) -> Any:
+        """Its variables are its own; the first thing that it goes over is of the function around it."""
+        first = self.visit(node.generators[0].iter)
+        node.generators[0].iter = ast.Constant(None)
+        own = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        made = _Names(self.shared - own).generic_visit(node)
+        made.generators[0].iter = first  # type: ignore[attr-defined]
+        return made
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def _function(self, node: Any) -> Any:
         """Its body is rewritten by itself, for it may have variables of the same names."""
