@@ -42,25 +42,6 @@ def components(n: int, edges: list[tuple[int, int]]):
 
 
 @ut.function
-def order_of_work(after: list[list[int]]):
-    """A topological order, by depth-first search."""
-    seen = [False] * len(after)
-    done = []
-
-    def visit(task):
-        seen[task] = True
-        for following in after[task]:
-            if not seen[following]:
-                visit(following)
-        done.append(task)
-
-    for task in range(len(after)):
-        if not seen[task]:
-            visit(task)
-    return done[::-1]
-
-
-@ut.function
 def best_load(weights, values, room):
     """The knapsack by recursion, without a table and without an annotation."""
 
@@ -78,7 +59,5 @@ def best_load(weights, values, room):
 ways, calls = combinations_to(11, [2, 3, 5])
 assert all(sum(way) == 11 for way in ways) and len(ways) == 4
 assert components(6, [(0, 1), (4, 5), (1, 3)]) == [0, 0, 2, 0, 4, 4]
-order = order_of_work([[1, 2], [3], [3], [], [1]])
 assert best_load([1, 3, 4, 2], [15, 20, 30, 14], 6) == 49
 print(*[[int(coin) for coin in way] for way in ways], "in", calls, "calls")
-print([int(task) for task in order])
