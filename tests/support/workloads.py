@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tests.support import learners
+from tests.support import learners, searches
 from tests.support.adders import nested
 
+from undertow.api.options import sharing_out
 from undertow.cluster.pool import Pool
 from undertow.parallel.trainer import DataParallel
 
@@ -114,7 +115,21 @@ def as_bytes(losses: list[Any], arrays: list[Any]) -> list[bytes]:
     return [value.tobytes() for value in (*losses, *arrays)]
 
 
+# --------------------------------------------------------------------------------------------------------------
+# Runs whose lanes are shared out
+
+
+def search(pool: Pool, size: int) -> list[bytes]:
+    """So many rounds."""
+    with sharing_out(pool):
+        return searches.results(size)
+
+
+expected_search = cache(searches.results)  # in this process
+
+
 WORKLOADS = {
     "sums": Workload("", "tests.support.adders:SlowAdders", add_up, expected_sums, many=30),
     "training": Workload("undertow.parallel.service:services", "", train, expected_training, many=100, seeds=4),
+    "searches": Workload("", "undertow.engines.waves.guests:Guests", search, expected_search, many=8, seeds=2),
 }

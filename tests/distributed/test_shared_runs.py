@@ -1,0 +1,62 @@
+"""Calls, maps and gradients whose lanes run on workers that are there: the bits of a run without them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.support import searches
+from tests.support.shared_out import D, fails
+
+import undertow as ut
+from undertow.api.options import sharing_out
+from undertow.cluster.local import open_pool
+from undertow.cluster.pool import Pool
+from undertow.cluster.roster import Times
+
+WORKERS = 2
+GUESTS = "undertow.engines.waves.guests:Guests"
+
+
+@contextlib.contextmanager
+def processes() -> Iterator[Pool]:
+    with open_pool(WORKERS, guests=GUESTS, times=Times(silence=20.0)) as pool, sharing_out(pool):
+        yield pool
+
+
+@contextlib.contextmanager
+def actors() -> Iterator[Pool]:
+    pytest.importorskip("ray", reason="make test-ray installs it")
+    with ut.ray.cluster(WORKERS) as cluster:
+        yield cluster.pool
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("workers", [processes, pytest.param(actors, marks=pytest.mark.ray)])
+def test_every_worker_takes_part(workers: contextlib.AbstractContextManager[Pool]) -> None:
+    with workers() as pool:  # type: ignore[operator]
+        there = searches.results(3)
+        end = time.monotonic() + 10.0  # counts come with signs of life
+        while not all(row.activations > 1000 and row.waves > 10 for row in pool.stats()) and time.monotonic() < end:
+            time.sleep(0.05)
+        rows = pool.stats()
+        assert all(row.activations > 1000 and row.waves > 10 for row in rows), rows
+        assert [row.refused for row in rows] == [0] * WORKERS
+        refuses(pool)
+    assert there == searches.results(3)
+
+
+def refuses(pool: Pool) -> None:
+    """A fault on a worker is one of the user's lines, and the first lane's."""
+    f = ut.function(lambda x, ns: ut.map(lambda n: fails(x, n), ns))
+    ns = np.full(100, 3)
+    ns[[40, 90]] = 33, 25
+    with pytest.raises(ut.RunError, match="index 33") as caught:
+        f(np.ones(D), ns)
+    assert "fails" in str(caught.value) and "lane 40" in str(caught.value)
+    with pytest.raises(ut.Timeout):
+        searches.search.run(1, 60, timeout=0.3)
