@@ -1,4 +1,4 @@
-"""Searches as one writes them in Python: an inner function that calls itself, with the lists and counts around it."""
+"""Searches as one writes them in Python: inner functions that call themselves, with lists and counts around them."""
 
 import undertow as ut
 
@@ -14,7 +14,6 @@ def combinations_to(target: int, coins: list[int]):
         calls += 1
         if rest == 0:
             ways.append(chosen[:])
-            return
         for i in range(start, len(coins)):
             if coins[i] <= rest:
                 chosen.append(coins[i])
@@ -36,22 +35,19 @@ def components(n: int, edges: list[tuple[int, int]]):
         return parent[x]
 
     for a, b in edges:
-        low, high = min(find(a), find(b)), max(find(a), find(b))
-        parent[high] = low
+        parent[max(find(a), find(b))] = min(find(a), find(b))
     return [find(x) for x in range(n)]
 
 
 @ut.function
 def best_load(weights, values, room):
-    """The knapsack by recursion, without a table and without an annotation."""
+    """The knapsack, without a table and without an annotation."""
 
     def best(i, room):
         if i == len(weights):
             return 0
         without = best(i + 1, room)
-        if weights[i] > room:
-            return without
-        return max(without, values[i] + best(i + 1, room - weights[i]))
+        return without if weights[i] > room else max(without, values[i] + best(i + 1, room - weights[i]))
 
     return best(0, room)
 
