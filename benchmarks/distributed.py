@@ -275,7 +275,7 @@ WIDTHS = (1, 4, 16, 64, 256)  # trees that are run together
 def measure_costs(options: Any, report: "Report") -> None:
     """Ways to workers, the driver's time for a message there and one back; trees and nodes in this process."""
     with ut.ray.cluster(2) as cluster:
-        ways = cluster.pool.probe()
+        ways = cluster.probe()
         times = []
         for _ in range(options.repeat):
             began = time.process_time()

@@ -30,7 +30,7 @@ class Workload:
     run: Callable[[Pool, int], object]  # of this size
     expected: Callable[[int], object]
     many: int  # a size that takes a second or so
-    seeds: int = 40  # for tests with virtual time
+    seeds: int = 40  # for tests with virtual time; fewer for what takes long
 
 
 # --------------------------------------------------------------------------------------------------------------

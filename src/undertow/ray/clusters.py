@@ -16,6 +16,7 @@ from typing import Any
 
 from undertow.api.options import sharing_out
 from undertow.cluster.pool import Pool, WorkerStats
+from undertow.cluster.probe import Way
 from undertow.cluster.tracks import DRIVER
 from undertow.errors import UndertowError
 from undertow.ray.extra import network, the_ray
@@ -56,6 +57,10 @@ class Cluster:
     def stats(self) -> list[WorkerStats]:
         """What each worker has done, and is doing: a row for each. Printed, a table."""
         return Rows(self.pool.stats())
+
+    def probe(self) -> list[Way]:
+        """How long a message to each worker takes, there and back, and how many bytes a second it can be sent."""
+        return self.pool.probe()
 
     @contextlib.contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:

@@ -59,7 +59,12 @@ class Trouble:
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [(name, seed) for name, workload in WORKLOADS.items() for seed in range(workload.seeds)]
+    ("name", "seed"),
+    [
+        pytest.param(name, seed, marks=[pytest.mark.slow] * (workload.seeds < 40))
+        for name, workload in WORKLOADS.items()
+        for seed in range(workload.seeds)
+    ],
 )
 def test_work_survives(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of half of the seeds nobody kills who was lost, so that they have to end themselves."""
