@@ -283,7 +283,7 @@ def popped_too_often(n: ut.i64):
 @ut.function
 def compared_items(items, n: ut.i64):
     """Lists of known length whose items the run compares."""
-    largest_first = sorted(items, key=lambda item: -item)
+    largest_first = sorted(items, key=lambda item: -item), sorted([(2, n), (1, 0.5 * n)])
     ranked = sorted(enumerate(items), key=lambda pair: pair[1])
     pairs = sorted((x % 3, x) for x in items)
     place, often = items.index(n), items.count(n)

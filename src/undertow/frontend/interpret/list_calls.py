@@ -101,8 +101,8 @@ def compare_items(interp: Any, function: Any, args: Sequence[Any], kwargs: dict[
     if not is_ours or not isinstance(items, (list, tuple)) or not any(map(holds_traced, (*items, *args))):
         return NotImplemented
     item = item_type(items)
-    if item in (None, NOTHING) or kwargs.keys() - {"key", "reverse"}:
-        return NotImplemented
+    if item in (None, NOTHING) or kwargs.keys() - {"key", "reverse"} or any(item_type([one]) != item for one in items):
+        return NotImplemented  # an integer beside a float stays one
     compared = GrowingList.of(items, item)
     found = yield call_method(interp, compared, "sort" if is_sorted else name, args, kwargs)
     if name in ("index", "count"):
