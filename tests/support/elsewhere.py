@@ -121,6 +121,9 @@ class Link:
         self._tasks.pop(task, None)
         self._outside._worker.drop((self._number, task))
 
+    def news(self) -> str:
+        return f"{self._outside.phases} tasks"
+
     def close(self) -> None:
         self.is_closed = True
         for task in list(self._tasks):

@@ -62,6 +62,10 @@ class MemberLink:
             self._machine.drop(self._link, task)
             self._station.wake()
 
+    def news(self) -> str:
+        """Nobody asks a task."""
+        return ""
+
     def close(self) -> None:
         """The task is over."""
         with self._station.lock:

@@ -40,6 +40,9 @@ class Link(Protocol):
     def drop(self, task: int) -> None:
         """A task has no more phases, or nobody needs them: a worker that is at it may stop."""
 
+    def news(self) -> str:
+        """What was done elsewhere for this run so far, in a few words; "" if nothing."""
+
     def close(self) -> None:
         """The run is over, however it ended: nobody needs its tasks any more, nor what it has published."""
 

@@ -12,6 +12,9 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 FIRST = 2.0  # seconds of a run before it is shown
@@ -21,6 +24,19 @@ _running: int | None = None  # the thread whose run is shown: two would overwrit
 _is_on_screen = False
 _cell: Any = None  # where a notebook shows it
 _shown_at = -math.inf  # parts of a run on several threads tell more often than anybody can read
+
+
+_news: ContextVar[Callable[[], str] | None] = ContextVar("news", default=None)
+
+
+@contextmanager
+def telling(news: Callable[[], str]) -> Iterator[None]:
+    """What is shown of runs inside says this, too."""
+    token = _news.set(news)
+    try:
+        yield
+    finally:
+        _news.reset(token)
 
 
 def show(seconds: float, activations: int, waves: int, depth: int, bytes_: int) -> bool:
@@ -34,6 +50,8 @@ def show(seconds: float, activations: int, waves: int, depth: int, bytes_: int) 
         return False
     _running = me
     text = line(seconds, activations, waves, depth, bytes_)
+    if (news := _news.get()) is not None and (away := news()):
+        text += f", {away}"
     if is_notebook:
         _cell = _display(text, _cell)
     else:

@@ -67,6 +67,13 @@ def test_a_line_that_goes_away(terminal: Terminal) -> None:
     assert terminal.getvalue().endswith("2,000 activations, 7 deep, 0 MB\r\x1b[K")
 
 
+def test_what_workers_do_is_shown(terminal: Terminal) -> None:
+    with progress.telling(lambda: "3 tasks on 2 workers"):
+        assert progress.show(2.1, 1000, 5, 7, 3_000_000)
+    assert terminal.getvalue().endswith("7 deep, 3 MB, 3 tasks on 2 workers")
+    progress.end()
+
+
 @pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("UNDERTOW_PROGRESS", "0"), ("TERM", "dumb")])
 def test_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)

@@ -10,7 +10,7 @@ import hashlib
 from typing import Any
 
 from undertow import _core
-from undertow.engines import native, outside
+from undertow.engines import native, outside, progress
 from undertow.engines.contract import Options
 from undertow.engines.waves.encode import encode
 from undertow.engines.waves.plan_bytes import pack
@@ -80,7 +80,8 @@ class WavesPlan(native.NativePlan):
         if link is None:
             return self._run_core(values, host, where, options, None)
         try:
-            return self._run_core(values, host, where, options, link)
+            with progress.telling(link.news):
+                return self._run_core(values, host, where, options, link)
         finally:
             link.close()
 

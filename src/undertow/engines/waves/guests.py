@@ -112,6 +112,10 @@ class OwnLink:
         """It has no more phases."""
         self._open().drop(task)
 
+    def news(self) -> str:
+        """Nobody asks a task."""
+        return ""
+
     def close(self) -> None:
         """The task is over."""
         if self._link is not None:
