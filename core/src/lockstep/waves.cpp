@@ -73,6 +73,8 @@ void Lockstep::run_chunk(Wave& wave) {
   Invocation& invocation = *wave.invocation;
   run_.poll.tick();
   if (run_.link != nullptr && run_.may_give()) give_away();
+  at_ = nullptr;  // no table runs now; but some lane is called next, or was
+  calling_ = {invocation.parts[std::min(wave.progress.part, invocation.parts.size() - 1)], 0};
   if (wave.resumed != nullptr) {
     resume_chunk(wave);
   } else if (invocation.phase == 0 && wave.progress.part < invocation.parts.size() &&

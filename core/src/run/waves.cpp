@@ -210,17 +210,16 @@ void Run::begin(Runner& runner, Invocation& invocation) {
 
 void Run::enter(Invocation& invocation) {
   const bool is_narrow = goes_narrow(invocation);
-  const bool is_inside = invocation.parts[0]->region->group == invocation.group;
-  if (link != nullptr && !is_part_ && !is_inside) timed_.push_back({&invocation, Poll::Clock::now(), stats.tasks});
-  Runner& runner = is_narrow ? made(narrow_) : runner_of(invocation.group);
+  if (link != nullptr && !is_part_ && invocation.parts[0]->region->group != invocation.group)
+    timed_.push_back({&invocation, Poll::Clock::now(), stats.tasks});
   // Lockstep asks before each chunk, and so when the invocation has begun.
-  if (&runner != static_cast<Runner*>(lockstep_ ? &*lockstep_ : nullptr) && (!is_narrow || link != nullptr) &&
-      invocation.lanes() > 1) {
+  const bool is_lockstep = !is_narrow && schedule_of(invocation.group) == Schedule::Lockstep;
+  if (!is_lockstep && (!is_narrow || link != nullptr) && invocation.lanes() > 1) {
     stack_.push_back(&made(tasks_));
     if (share(invocation, {})) return leave(invocation);
     stack_.pop_back();
   }
-  begin(runner, invocation);
+  begin(is_narrow ? made(narrow_) : runner_of(invocation.group), invocation);
 }
 
 void Run::resume(Invocation& invocation) {

@@ -186,6 +186,7 @@ void Tasks::resume(Invocation& invocation) {
 }
 
 Place Tasks::where(std::vector<Label>&) const {
+  if (running_ == nullptr) return {};
   const std::vector<Part*>& parts = running_->invocation.parts;
   return {parts[std::min(running_->first_part, parts.size() - 1)], 0};
 }
