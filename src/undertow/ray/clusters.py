@@ -30,6 +30,8 @@ from undertow.ray.table import Rows
 STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told otherwise
 LOOPBACK = "tcp://127.0.0.1:*"
 
+NOT_UP_IN_TIME = "Starting Ray client server failed"  # with ray://, now and then: Ray says it after thirty seconds
+
 SERVICES = "undertow.parallel.service:services"  # what workers import: "module:name"
 GUESTS = "undertow.engines.waves.guests:Guests"
 
@@ -192,12 +194,17 @@ def join(stack: contextlib.ExitStack, ray: Any, address: str) -> None:
         address = standing.address
         stack.enter_context(inside(standing.environment, ray))
     try:
-        initialize(ray, address)
+        try:
+            initialize(ray, address)
+        except ConnectionError as error:
+            if NOT_UP_IN_TIME not in str(error):
+                raise
+            initialize(ray, address)
     except ConnectionError as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         where = "on this machine" if address == "auto" else f"at {address}"
         raise UndertowError(
-            f"there is no Ray cluster {where}: {lines[0]}",
+            f"there is no Ray cluster {where}: {' '.join(dict.fromkeys((lines[0], lines[-1])))}",
             hint="`undertow cluster up` or `ray start --head` starts one; ut.ray.cluster() needs none",
         ) from None
     stack.callback(ray.shutdown)
