@@ -10,12 +10,21 @@
 namespace undertow {
 
 class PythonLink final : public Link {
-  /// Do something with the lock of the interpreter.
+  /// As long as it lives, this thread has the lock of the interpreter.
+  struct Lock {
+    Lock() : state(PyGILState_Ensure()) {}  // nanobind's is noexcept: a thread that is ended there would abort
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock() { PyGILState_Release(state); }
+    PyGILState_STATE state;
+  };
+
+  /// Do something with that lock.
   template <class Work>
-  static decltype(auto) locked(Work&& work) {
+  static auto locked(Work&& work) {
     if (is_finalizing()) park();
-    return surviving([&]() -> decltype(auto) {
-      const nanobind::gil_scoped_acquire lock;
+    return surviving([&] {
+      const Lock lock;
       return work();
     });
   }

@@ -18,8 +18,9 @@ ROOT = Path(__file__).parents[3]
 CORE = ROOT / "core"
 
 # Kernels; the interface, and the blocks that it works on; what has no lanes: tokens of the rival, parameters that an
-# optimizer steps, arrays of Python's.
-MAY_COPY = (*("src/kernel/", "src/isa/"), *("src/memory/lanes.h", "src/memory/memory.cpp"), *("src/expand/", "bind/"))
+# optimizer steps, arrays of Python's, numbers in messages.
+MAY_COPY = (*("src/kernel/", "src/isa/"), *("src/memory/lanes.h", "src/memory/memory.cpp"), *("src/expand/", "bind/"),
+            "src/remote/bytes.h")  # fmt: skip
 
 
 def guarded(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -74,6 +74,7 @@ class CaptureSession(Scope):
 
     def __init__(self, main: MainGraph | None = None, context: type[Context] = Context) -> None:
         super().__init__(context(self), main or MainGraph())
+        self._starts_over = main is not None  # not where Python itself runs the body, as in a SubGraph
         self.interpreter = StatementInterpreter(self.ctx)
         self.specializations: list[Specialization] = []
         self.graphs: dict[str, FunctionGraph] = {}  # loops, maps and finished functions
@@ -104,11 +105,15 @@ class CaptureSession(Scope):
         return self._helpers.setdefault(closure, Definition(closure))
 
     def outline_recursion(self, closure: Closure) -> None:
-        if self.main.not_as_functions is None:
+        fault = self.main.not_as_functions
+        if fault is None and self._starts_over:
             raise StartOver(self.main, recursive=self.main.recursive | {place_of(closure)})
         self._recursions += 1
         if self._recursions > _MOST_INLINE:
-            raise self.main.not_as_functions
+            raise fault or CaptureError(
+                f"`{closure.name}` calls itself where the run decides, more than {_MOST_INLINE:,} times",
+                hint="write it as a function with @ut.function",
+            )
 
     @property
     def takes_nothing(self) -> bool:

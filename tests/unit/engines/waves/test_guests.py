@@ -46,6 +46,7 @@ def same(a: Any, b: Any) -> None:
 
 def agree(f: Any, *arguments: Any, seeds: int = 3, **options: Any) -> Elsewhere:
     """The same bits here, elsewhere, and with losses."""
+    f.clear()  # it may have been planned for tasks of the usual size
     here, counted = f.run(*arguments, stats=True, threads=2, **options)
     for seed in range(seeds):
         with elsewhere(seed, losses=30 if seed else 0) as outside:
@@ -55,6 +56,7 @@ def agree(f: Any, *arguments: Any, seeds: int = 3, **options: Any) -> Elsewhere:
         for name in ("activations", "max_depth"):
             assert getattr(stats, name) == getattr(counted, name), name
         assert len(stats.deepest_tag) == len(counted.deepest_tag)
+    f.clear()
     return outside
 
 
@@ -172,14 +174,16 @@ def test_a_plan_as_bytes() -> None:
 def test_hostile_messages(f: Any, arguments: Any) -> None:
     if arguments is None:
         f, arguments = ut.function(lambda ns, x: ut.map(lambda n: lopsided(n, x), ns)), [np.arange(9), np.arange(4.0)]
+    f.clear()
     with elsewhere() as outside:
         f(*arguments)
+    f.clear()
     data = next(iter(outside.plans.values()))
     encoded = unpack(data)
     plan = _core.decode(encoded.rows, encoded.words, encoded.constants)
     rng = random.Random(2)
     refused = ran = 0
-    for _ in range(1500):
+    for _ in range(1000):
         message = bytearray(rng.choice(outside.messages))
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(min(len(message), rng.choice([150, 600, len(message)])))
@@ -188,7 +192,7 @@ def test_hostile_messages(f: Any, arguments: Any) -> None:
             del message[rng.randrange(len(message)) :]
         message[36:60] = message[36:60] if rng.random() < 0.5 else outside.messages[0][36:60]
         guest = _core.Guest(plan)
-        stopper = threading.Timer(0.1, guest.stop)  # some ask for more than anybody can wait for
+        stopper = threading.Timer(0.05, guest.stop)  # some ask for more than anybody can wait for
         stopper.start()
         try:
             guest.run(bytes(message), [b"x" * 100], None)
@@ -197,4 +201,4 @@ def test_hostile_messages(f: Any, arguments: Any) -> None:
             refused += "not a message" in str(error)
         finally:
             stopper.cancel()
-    assert refused > 300 and ran > 10
+    assert refused > 200 and ran > 10
