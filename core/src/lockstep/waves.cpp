@@ -208,11 +208,10 @@ Table* Lockstep::make_root(Chunk& chunk, std::span<const Span> spans) {
 /// waves, each taking a share of what is left of it; the rest is for deep recursion, where lanes descend one by one.
 /// Values for later phases are kept in any case, however few lanes run at once.
 int64_t Lockstep::width_now(const Invocation& invocation) const {
-  constexpr int64_t kGiven = 512;  // so many go on together where others may be given away
+  constexpr int64_t kGiven = 512;  // so many go on together while somebody waits for the others
   int64_t width = options_.width;
   if (invocation.visits > 1) return width;
-  if (run_.link != nullptr && run_.is_part() && plan_.groups[z(invocation.group)].is_free)
-    width = std::min(width, kGiven);
+  if (run_.is_awaited() && plan_.groups[z(invocation.group)].is_free) width = std::min(width, kGiven);
   const int64_t frames = tables_.frames - base_frames_, bytes = tables_.pool.live() - base_bytes_;
   int64_t own = 0;  // bytes that an entry holds for a lane alone
   for (const Part* part : invocation.parts) own = std::max(own, part->entry_bytes);

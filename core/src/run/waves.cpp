@@ -246,7 +246,7 @@ bool Run::may_give() {
   const auto now = Poll::Clock::now();
   if (now < may_give_ && !link->is_eager) return false;
   may_give_ = now + kBetweenGifts;
-  return made(tasks_).may_give();
+  return is_awaited_ = made(tasks_).may_give();
 }
 
 void Run::measured(int32_t group, int64_t nanos, int64_t lanes) {

@@ -70,6 +70,8 @@ class Run final : private Caller {
   bool is_part() const { return is_part_; }
   /// Is it time to give away lanes? Asked before each chunk, if there is a link.
   bool may_give();
+  /// Have workers had nothing to do when they were asked last?
+  bool is_awaited() const { return is_awaited_; }
   bool give(Invocation& invocation, Progress& progress, bool is_begun) {
     return made(tasks_).give(invocation, progress, is_begun);
   }
@@ -145,7 +147,8 @@ class Run final : private Caller {
   };
   std::vector<Timed> timed_;          ///< invocations that came from outside their groups, if there is a link
   Poll::Clock::time_point may_give_;  ///< not before
-  std::vector<Column> columns_;       ///< of the owner's main
+  bool is_awaited_ = false;
+  std::vector<Column> columns_;  ///< of the owner's main
   std::deque<std::vector<Box>> lent_;
   Place deepest_;  ///< where the deepest tag continues when that call returns
   std::optional<Narrow> narrow_;
