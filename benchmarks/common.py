@@ -70,16 +70,16 @@ def measure(works: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, Ti
             shortest = min(times[name].clock, default=SAMPLE)  # the first may have been interrupted
             if shortest < LONG:
                 times[name].add(work, max(1, round(SAMPLE / shortest)))
-    note(times)
+    note({name: found.best_clock for name, found in times.items()})
     return times
 
 
-def note(times: Mapping[str, Times]) -> None:
+def note(times: Mapping[str, float]) -> None:
     """Where whole scripts are compared (`distributed.py`), the best times go to a file, too."""
     if NOTED in os.environ:
         with open(os.environ[NOTED], "a", encoding="utf-8") as file:
-            for name, found in times.items():
-                print(json.dumps([name, found.best_clock]), file=file)
+            for name, seconds in times.items():
+                print(json.dumps([name, seconds]), file=file)
 
 
 def with_workers() -> None:

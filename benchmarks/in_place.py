@@ -2,15 +2,15 @@
 
 Claims: the time for each element that a loop fills does not grow with the array; nor does that of a call with the board
 that it is handed. CPython runs the same functions, and Numba where it is installed.
-Usage: python benchmarks/in_place.py [--quick] [--repeat N]
+Usage: python benchmarks/in_place.py [--quick] [--repeat N] [--json FILE]
 """
 
-import argparse
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import common
 import numpy as np
 
 import undertow as ut
@@ -19,6 +19,9 @@ try:
     import numba
 except ImportError:
     numba = None
+
+RIVALS = ("waves", "CPython", "Numba")
+BAR = 1.5  # what grows by less is constant, but for caches
 
 
 @ut.function
@@ -47,8 +50,8 @@ def queens(board: ut.i64[None], row: ut.i64, n: ut.i64) -> ut.i64:
 
 
 @ut.function
-def count_queens(board: ut.i64[None], n: ut.i64):
-    return queens(board, 0, n), board
+def count_queens(board: ut.i64[None]):
+    return queens(board, 0, 6), board
 
 
 @ut.function
@@ -94,20 +97,6 @@ def flooded(grid: ut.i64[None, None]):
     return grid
 
 
-def seconds(work: Callable[[], Any], repeat: int) -> float:
-    best = float("inf")
-    for _ in range(repeat):
-        began = time.process_time()
-        work()
-        best = min(best, time.process_time() - began)
-    return best
-
-
-def compiled(function: Any) -> Any:
-    """The filling loop by Numba; the recursive programs need declared types there."""
-    return None if numba is None else numba.njit(function)
-
-
 def plain_fill(x: Any) -> Any:
     for k in range(len(x)):
         x[k] = k * 2.0
@@ -115,37 +104,45 @@ def plain_fill(x: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--repeat", type=int, default=5)
-    options = parser.parse_args()
+    options = common.parser(__doc__, 5).parse_args()
     sys.setrecursionlimit(100_000)
     random = np.random.default_rng(0)
-    cases: list[tuple[str, int, Any, Callable[[], tuple[Any, ...]]]] = [
-        (f"fill {n:,}", n, fill, lambda n=n: (np.zeros(n),)) for n in (1_000, 10_000, 100_000, 1_000_000)
+    cases: list[tuple[str, int, Any, Callable[[], Any]]] = [
+        (f"fill {n:,}", n, fill, partial(np.zeros, n)) for n in (1_000, 10_000, 100_000, 1_000_000)
     ]
     for size in (8, 1_000, 100_000):
-        cases.append((f"6 queens, board of {size:,}", 149, count_queens, lambda s=size: (np.zeros(s, np.int64), 6)))
+        cases.append((f"6 queens, board of {size:,}", 149, count_queens, partial(np.zeros, size, np.int64)))
     for n in (100, 1_000, 10_000):
-        values = random.normal(size=n)
-        cases.append((f"merge sort {n:,}", n, merge_sort, lambda values=values: (values.copy(),)))
+        cases.append((f"merge sort {n:,}", n, merge_sort, random.normal(size=n).copy))
     for n in (8, 32, 64):
-        cases.append((f"flood fill {n} x {n}", n * n, flooded, lambda n=n: (np.zeros((n, n), np.int64),)))
-    fast = compiled(plain_fill)
-    print(f"{'':28}{'waves':>12}{'CPython':>12}{'Numba':>12}   ns for each element or call")
-    for name, count, function, arguments in cases:
+        cases.append((f"flood fill {n} x {n}", n * n, flooded, partial(np.zeros, (n, n), np.int64)))
+    # The recursive programs need declared types in Numba.
+    compiled = None if numba is None else numba.njit(plain_fill)
+    rows, figures = [], {}
+    each: dict[Any, list[float]] = {}
+    for name, count, function, make in cases:
         if options.quick and count > 10_000:
             continue
-        given = arguments()
-        function(*given)
-        ours = seconds(lambda f=function, given=given: f(*given), options.repeat)
-        python = seconds(lambda f=function, make=arguments: f.run(*make(), engine="python"), 1)
-        shown = f"{name:28}{ours / count * 1e9:12.0f}{python / count * 1e9:12.0f}"
-        if fast is not None and function is fill:
-            own = given[0].copy()
-            fast(own)
-            shown += f"{seconds(lambda x=own: fast(x), options.repeat) / count * 1e9:12.1f}"
-        print(shown, flush=True)
+        given = make()
+        works = {"waves": partial(function, given)}
+        if compiled is not None and function is fill:
+            works["Numba"] = partial(compiled, make())
+        for work in works.values():
+            work()
+        times = common.measure(works, options.repeat)
+        slow = common.Times()
+        slow.add(lambda function=function, make=make: function.run(make(), engine="python"))
+        found = {rival: 1e9 * known.best / count for rival, known in [*times.items(), ("CPython", slow)]}
+        figures[name] = found
+        rows.append([name, *(f"{found[rival]:,.1f}" if rival in found else "-" for rival in RIVALS)])
+        each.setdefault(function, []).append(found["waves"])
+    common.table("Nanoseconds for each element or call", ["program", *RIVALS], rows)
+    for function, said in ((fill, "An element that is filled"), (count_queens, "A call with the board")):
+        growth = each[function][-1] / min(each[function])
+        print(
+            f"{said}: {growth:.2f} times as long in the largest array, {'under' if growth < BAR else 'OVER'} {BAR:g}."
+        )
+    common.write(options.json, {"nanoseconds": figures})
 
 
 if __name__ == "__main__":

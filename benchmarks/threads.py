@@ -73,6 +73,7 @@ def main() -> None:
                 ratio = best[1] / best[2]
                 cell = f"{model} {work} {size}"
                 figures[cell] = {"one": best[1], "two": best[2]}
+                common.note({f"{cell}, {threads} threads": seconds for threads, seconds in best.items()})
                 rows.append([model, work, str(size), common.seconds(best[1]), common.seconds(best[2]), f"{ratio:.2f}"])
                 if ratio < BAR:
                     slow.append(f"{cell}: {ratio:.2f}")

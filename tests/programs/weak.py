@@ -164,6 +164,12 @@ def slope(w, x):
     return ut.grad(scaled)(w, x, 1.0) * x
 
 
+@ut.function
+def listed(x, n):
+    """Items of one array; NumPy alone gives float64 and complex128."""
+    return np.array([0.5, x, n]), np.array([x, 1j])
+
+
 PROGRAMS = [
     program(total, (X, np.int32(0)), (X, 4), tags="loop"),
     program(largest, (X,), tags="loop branch"),
@@ -183,4 +189,10 @@ PROGRAMS = [
     program(wide, (np.int32(5), 2**40), (np.int32(3), 0), tags="loop"),
     program(descended, (np.float32(2), 3), (np.float32(2), np.int32(0)), tags="loop"),
     program(slope, (2.0, np.float32(3)), stated=[np.float32(9)], tags="gradient"),
+    program(
+        listed,
+        (np.float32(3), 2),
+        stated=[(np.array([0.5, 3, 2], np.float32), np.array([3, 1j], np.complex64))],
+        tags="arrays",
+    ),
 ]

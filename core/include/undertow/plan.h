@@ -143,6 +143,13 @@ namespace remote {
 struct Outline;
 }
 
+/// What a lane takes that enters a group, in nanoseconds: here, and if lanes are sent to workers. 0: nobody knows.
+struct LaneCost {
+  std::atomic<int64_t> here = 0, away = 0;
+  std::atomic<int64_t> away_lanes = 0;  ///< so many were sent the last time
+  std::atomic<int64_t> times = 0, times_away = 0;
+};
+
 class Plan {
  public:
   /// Decode; throws std::invalid_argument if the plan is not valid.
@@ -177,8 +184,7 @@ class Plan {
   ~Plan();
   int32_t nodes = 0;                              // of the static graph
   mutable std::atomic<int64_t> calls_before = 0;  // made by the last run
-  mutable std::vector<std::atomic<int64_t>>
-      lane_nanos;  // by group: what a lane that enters it takes, if somebody asked
+  mutable std::vector<LaneCost> lane_costs;       // by group
 };
 
 }  // namespace undertow

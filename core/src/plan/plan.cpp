@@ -253,7 +253,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   narrow = compile_narrow(*this);
   outline = std::make_unique<const agenda::Outline>(agenda::make_outline(*this));
   remote = std::make_unique<const remote::Outline>(remote::make_outline(*this));
-  lane_nanos = std::vector<std::atomic<int64_t>>(groups.size());
+  lane_costs = std::vector<LaneCost>(groups.size());
 }
 
 Plan::~Plan() = default;

@@ -45,7 +45,7 @@ struct Guest::State final : Caller, Host {
   void begin(Reader& from, const std::vector<std::span<const std::byte>>& shared);
   void get_arguments(Reader& from, const std::vector<std::span<const std::byte>>& shared);
   void make_rooms();
-  std::string reply(bool is_stopped, const Stop* stop, int64_t depth_before, int64_t nanos);
+  std::string reply(bool is_stopped, const Stop* stop, int64_t depth_before);
 
   const CallItem& call_in(Reader& from) const {
     if (plan.calls.empty()) throw BadMessage("the plan has no calls");
@@ -195,7 +195,7 @@ void Guest::State::make_rooms() {
 }
 
 /// What a phase has found and counted, or why it stopped.
-std::string Guest::State::reply(bool has_stopped, const Stop* stop, int64_t depth_before, int64_t nanos) {
+std::string Guest::State::reply(bool has_stopped, const Stop* stop, int64_t depth_before) {
   Tables& tables = run->tables;
   Writer to;
   to.put<uint8_t>(has_stopped);
@@ -204,7 +204,6 @@ std::string Guest::State::reply(bool has_stopped, const Stop* stop, int64_t dept
   to.put(std::max(tables.frames, tables.peak_frames));
   to.put(tables.pool.live());
   to.put(std::max(tables.pool.live(), tables.pool.peak()));
-  to.put(nanos);
   to.put(stats.max_depth);
   remote::put_labels(to, stats.max_depth > depth_before ? stats.deepest : std::vector<Label>{});
   if (stop != nullptr) {
@@ -265,12 +264,10 @@ std::string Guest::run(std::span<const std::byte> message, std::vector<std::span
   state->get_arguments(from, shared);
   RunStats& stats = state->stats;
   const int64_t depth = stats.max_depth;
-  const auto began = Poll::Clock::now();
   const auto end = [&](const Stop* stop) {
-    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Poll::Clock::now() - began).count();
     activations = stats.activations;
     waves = stats.waves;
-    std::string reply = state->reply(stop != nullptr, stop, depth, took);
+    std::string reply = state->reply(stop != nullptr, stop, depth);
     const int64_t reached = stats.max_depth, nodes = plan_.nodes;
     std::vector<Label> deepest = std::move(stats.deepest);
     stats = {};

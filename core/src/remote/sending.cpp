@@ -91,7 +91,6 @@ void Task::accept(Run& owner) {
     use->kept = from.between<int64_t>(0, INT64_MAX);
     use->most = from.between<int64_t>(use->kept, INT64_MAX);
   }
-  nanos = from.between<int64_t>(0, INT64_MAX);
   stats.max_depth = from.get<int64_t>();
   stats.deepest = remote::get_labels(from);
   complete(stats.deepest);

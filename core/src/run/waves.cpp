@@ -211,7 +211,7 @@ void Run::begin(Runner& runner, Invocation& invocation) {
 void Run::enter(Invocation& invocation) {
   const bool is_narrow = goes_narrow(invocation);
   if (link != nullptr && !is_part_ && invocation.parts[0]->region->group != invocation.group)
-    timed_.push_back({&invocation, Poll::Clock::now(), stats.tasks});
+    timed_.push_back({&invocation, Poll::Clock::now(), false});
   // Lockstep asks before each chunk, and so when the invocation has begun.
   const bool is_lockstep = !is_narrow && schedule_of(invocation.group) == Schedule::Lockstep;
   if (!is_lockstep && (!is_narrow || link != nullptr) && invocation.lanes() > 1) {
@@ -233,10 +233,7 @@ void Run::leave(Invocation& invocation) {
   if (deepest_.part != nullptr && deepest_.part->invocation == &invocation)
     deepest_ = invocation.caller->climb(*deepest_.part, deepest_.lane, stats.deepest);
   if (!timed_.empty() && timed_.back().invocation == &invocation) {
-    const auto took = Poll::Clock::now() - timed_.back().began;
-    if (timed_.back().tasks == stats.tasks)  // else those have been measured
-      measured(invocation.group, std::chrono::duration_cast<std::chrono::nanoseconds>(took).count(),
-               invocation.lanes());
+    measured(timed_.back());
     timed_.pop_back();
   }
   invocation.caller->back(invocation);
@@ -249,10 +246,16 @@ bool Run::may_give() {
   return is_awaited_ = made(tasks_).may_give();
 }
 
-void Run::measured(int32_t group, int64_t nanos, int64_t lanes) {
-  std::atomic<int64_t>& known = plan.lane_nanos[z(group)];
-  const int64_t now = std::max<int64_t>(nanos / std::max<int64_t>(lanes, 1), 1), before = known;
-  known = before == 0 ? now : (3 * before + now) / 4;
+void Run::measured(const Timed& timed) const {
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Poll::Clock::now() - timed.began);
+  const int64_t lanes = timed.invocation->lanes();
+  const int64_t now = std::max<int64_t>(took.count() / std::max<int64_t>(lanes, 1), 1);
+  LaneCost& cost = plan.lane_costs[z(timed.invocation->group)];
+  ++cost.times;
+  if (timed.is_away && cost.times_away++ == 0) return;  // the plan had to be sent, too
+  if (timed.is_away) cost.away_lanes = lanes;
+  std::atomic<int64_t>& known = timed.is_away ? cost.away : cost.here;
+  known = known == 0 ? now : (known + now) / 2;
 }
 
 bool Run::goes_narrow(const Invocation& invocation) const {

@@ -76,8 +76,10 @@ class Run final : private Caller {
     return made(tasks_).give(invocation, progress, is_begun);
   }
   void take_back(Invocation& invocation) { made(tasks_).take_back(invocation); }
-  /// So many lanes that entered a group took so long, all together.
-  void measured(int32_t group, int64_t nanos, int64_t lanes);
+  /// The lanes of this invocation are sent to workers.
+  void goes_away(const Invocation& invocation) {
+    if (!timed_.empty() && timed_.back().invocation == &invocation) timed_.back().is_away = true;
+  }
 
   /// A shared value of main.
   Column shared(int32_t slot) const { return main_columns != nullptr ? main_columns[slot] : agenda_->shared(slot); }
@@ -143,8 +145,10 @@ class Run final : private Caller {
   struct Timed {
     const Invocation* invocation;
     Poll::Clock::time_point began;
-    int64_t tasks;  ///< that there were before
+    bool is_away;  ///< are its lanes sent to workers?
   };
+  /// It has ended: the next run knows how long it took.
+  void measured(const Timed& timed) const;
   std::vector<Timed> timed_;          ///< invocations that came from outside their groups, if there is a link
   Poll::Clock::time_point may_give_;  ///< not before
   bool is_awaited_ = false;

@@ -85,9 +85,7 @@ void Task::run(Host* host) {
   tables.measure();
   run_->lend_main();
   for (Lanes& part : parts_) lend_arguments(part);
-  const auto began = Poll::Clock::now();
   run_->run(invocation_, is_first);
-  nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(Poll::Clock::now() - began).count();
   for (size_t k = 0; k < entries_.size(); ++k) take_partials(tables, entries_[k], *owners_[k], partials_);
   frames = {std::max(frames.kept, tables.frames), tables.peak_frames};
   bytes = {std::max(bytes.kept, tables.pool.live()), tables.pool.peak()};

@@ -74,13 +74,10 @@ class Task final : public Caller {
   /// What is left to do in the owner's thread when all tasks have ended a phase.
   void hand_over(Run& owner);
 
-  int64_t lanes() const { return invocation_.lanes(); }
-
   const int64_t order;  ///< among the tasks of its invocation
   RunStats stats;       ///< since the owner has asked for them; of a guest, since it has been accepted
   Use frames, bytes;
   int64_t sent = -1;  ///< its number on the link
-  int64_t nanos = 0;  ///< that the phase took
 
   Column room(Part& part, size_t result) override;
   void take(Part& part, size_t result, const Slot& slot, const Column& column) override;

@@ -25,6 +25,8 @@ constexpr int64_t kMostTasks = 16;                // each has sums of its own, w
 // Workers. A task costs the run about 0.2 ms, and bytes take their time twice: out of this process, and into another.
 constexpr int64_t kWorthSending = 4'000'000;  // ns of work that are worth the way
 constexpr int64_t kNanosOfByte = 4;
+constexpr int64_t kShort = 200'000'000;     // ns of work that may be done the slower way,
+constexpr int64_t kBetweenTrials = 64;      // once in so many times
 constexpr int64_t kUnknownBytes = 1 << 22;  // sent at most while nobody knows how long lanes take
 constexpr int64_t kWideLanes = 64;          // with fewer lanes, waves take almost as long as with so many
 constexpr int64_t kAhead = 8;               // tasks for each worker, so that all end at about the same time
@@ -137,15 +139,22 @@ int64_t Tasks::free_width(const Invocation& invocation, int64_t left) const {
   return std::min(run_.options.width, (left + tasks - 1) / tasks);
 }
 
-/// Does it pay to send these lanes to workers? Whoever does not know yet how long they take tries it.
+/// Does it pay to send these lanes to workers? Whoever does not know yet how long they take tries it; what is short is
+/// tried both ways, from time to time again.
 bool Tasks::pays(const Invocation& invocation, int64_t left) const {
   if (run_.link->is_eager) return true;
   const int64_t bytes = bytes_of(run_.plan, invocation);
   if (is_inside(invocation)) return run_.plan.calls_before >= 4 * kManyCalls && bytes <= kUnknownBytes;
-  const int64_t nanos = run_.plan.lane_nanos[z(invocation.group)];
-  if (nanos == 0) return bytes <= kUnknownBytes;
-  return static_cast<double>(nanos) * static_cast<double>(left) >=
-         static_cast<double>(kWorthSending) + static_cast<double>(2 * kNanosOfByte) * static_cast<double>(bytes);
+  const LaneCost& cost = run_.plan.lane_costs[z(invocation.group)];
+  const int64_t here = cost.here, away = cost.away;
+  if (here == 0 && away == 0) return bytes <= kUnknownBytes;
+  const double nanos = static_cast<double>(here > 0 ? here : away) * static_cast<double>(left);
+  if (nanos < static_cast<double>(kWorthSending) + static_cast<double>(2 * kNanosOfByte * bytes)) return false;
+  if (here == 0) return nanos > static_cast<double>(kShort);
+  if (away == 0) return true;
+  const bool is_quicker = away < here || left >= 2 * cost.away_lanes;
+  const bool is_trial = nanos <= static_cast<double>(kShort) && cost.times % kBetweenTrials == 0;
+  return is_quicker != is_trial;
 }
 
 SharedLanes& Tasks::make(Invocation& invocation, const std::vector<Range>& ranges) {
@@ -165,6 +174,7 @@ bool Tasks::share(Invocation& invocation, const Progress& progress) {
   if (width == 0) return false;
   SharedLanes& shared = make(invocation, cut(invocation, progress, width));
   shared.is_out = is_out;
+  if (is_out) run_.goes_away(invocation);
   if (invocation.visits > 1) {
     shared.hold();
     invocation.runner = this;
@@ -328,7 +338,6 @@ void Tasks::merge(SharedLanes& shared, size_t at_once) {
   Invocation& invocation = shared.invocation;
   calls_ = waves_ = 0;  // they are counted from here on
   Uses frames, bytes;
-  int64_t nanos = 0, lanes = 0;
   for (Task& task : shared.tasks) {
     if (shared.is_out) task.accept(run_);
     task.hand_over(run_);
@@ -336,11 +345,7 @@ void Tasks::merge(SharedLanes& shared, size_t at_once) {
     frames.add(task.frames);
     bytes.add(task.bytes);
     run_.adopt_deepest(task.stats);
-    nanos += task.nanos;
-    lanes += task.lanes();
   }
-  if (run_.link != nullptr && invocation.phase == 0 && !is_inside(invocation))
-    run_.measured(invocation.group, nanos, lanes);
   run_.stats.tasks += static_cast<int64_t>(shared.tasks.size());
   run_.tables.reached(frames.most(at_once), bytes.most(at_once));
   running_ = nullptr;
