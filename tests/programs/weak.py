@@ -165,7 +165,7 @@ def slope(w, x):
 
 
 @ut.function
-def listed(x, n):
+def one_array(x, n):
     """Items of one array; NumPy alone gives float64 and complex128."""
     return np.array([0.5, x, n]), np.array([x, 1j])
 
@@ -190,7 +190,7 @@ PROGRAMS = [
     program(descended, (np.float32(2), 3), (np.float32(2), np.int32(0)), tags="loop"),
     program(slope, (2.0, np.float32(3)), stated=[np.float32(9)], tags="gradient"),
     program(
-        listed,
+        one_array,
         (np.float32(3), 2),
         stated=[(np.array([0.5, 3, 2], np.float32), np.array([3, 1j], np.complex64))],
         tags="arrays",
