@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -47,6 +49,7 @@ def test_every_worker_takes_part(workers: contextlib.AbstractContextManager[Pool
         assert all(row.activations > 1000 and row.waves > 10 for row in rows), rows
         assert [row.refused for row in rows] == [0] * WORKERS
         refuses(pool)
+        forks()
     assert there == searches.results(3)
 
 
@@ -60,3 +63,17 @@ def refuses(pool: Pool) -> None:
     assert "fails" in str(caught.value) and "lane 40" in str(caught.value)
     with pytest.raises(ut.Timeout):
         searches.search.run(1, 60, timeout=0.3)
+
+
+def forks() -> None:
+    """A child has no way to workers: it runs everything itself."""
+    child = os.fork()
+    if child == 0:
+        os._exit(7 if searches.results(3) else 1)
+    end = time.monotonic() + 60.0
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
+        time.sleep(0.05)
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7

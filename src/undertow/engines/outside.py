@@ -7,6 +7,7 @@ worker has. What goes to and fro is bytes. Who moves them, and what happens when
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,6 +56,8 @@ class Outside(Protocol):
 
 
 _outside: ContextVar[Outside | None] = ContextVar("outside", default=None)
+# A child made by `os.fork` has none of the threads and sockets by which its parent reaches workers: it runs all itself.
+os.register_at_fork(after_in_child=lambda: _outside.set(None))
 
 
 def current() -> Outside | None:

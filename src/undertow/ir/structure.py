@@ -35,6 +35,8 @@ class Role(Enum):
     COLLECTED = auto()  # takes such a sum, where the entry was made
     RULE = auto()  # library: part of a derivative that the user wrote (custom.py)
     SOW = auto()  # library: gives a value to the collector around, at a place
+    SEND = auto()  # static, of one part: its value is for another part
+    RECV = auto()  # static, of one part: its value comes from another part, under the same tag
 
 
 class Structural(NamedTuple):
@@ -59,7 +61,7 @@ def _table(*rows: Structural) -> dict[str, Structural]:
     return {row.name: row for row in rows}
 
 
-_INDEX, _SITE, _BOTH = ("index",), ("site",), ("site", "index")
+_INDEX, _SITE, _BOTH, _EDGE = ("index",), ("site",), ("site", "index"), ("edge", "part")
 
 LIBRARY = _table(
     Structural("start", Role.SOURCE, 0, 1, is_phased=True),
@@ -109,6 +111,8 @@ STATIC = _table(
     Structural("collect_rows", Role.COLLECT, 2, 1, _INDEX),
     Structural("collected", Role.COLLECTED, 1, 1, _BOTH),
     Structural("collected_rows", Role.COLLECTED, 1, 2, _BOTH),
+    Structural("send", Role.SEND, 1, 1, _EDGE),
+    Structural("recv", Role.RECV, 0, 1, _EDGE),
 )
 
 PRIMITIVE = Structural("", Role.SOURCE)  # what the form asks of an operator of the catalogue: nothing

@@ -42,6 +42,7 @@ class Cluster:
     def __init__(self, enter: Callable[[contextlib.ExitStack], Pool]) -> None:
         self._enter = enter
         self._stack: contextlib.ExitStack | None = None
+        self._process = os.getpid()  # that has opened it
         self._pool: Pool | None = None
 
     @property
@@ -92,14 +93,17 @@ class Cluster:
             self._pool = self._enter(stack)
             stack.enter_context(sharing_out(self._pool))
             self._stack = stack.pop_all()
+            self._process = os.getpid()
         return self
 
     def close(self) -> None:
         """End the workers, and what was started for them. Leaving `with` does this."""
         stack, self._stack = self._stack, None
         self._pool = None
-        if stack is not None:
+        if stack is not None and self._process == os.getpid():
             stack.close()
+        elif stack is not None:
+            stack.pop_all()  # this is a child made by os.fork: it is the parent that closes
 
     def __enter__(self) -> Cluster:
         return self.open()

@@ -7,6 +7,7 @@ import numpy as np
 from undertow.engines.checks import Value
 from undertow.engines.frames import TaggedFrame
 from undertow.engines.reference.rows import Kind, SitePlan
+from undertow.ir.path import Path
 
 NONE = object()  # no value yet
 
@@ -15,8 +16,11 @@ class Frame(TaggedFrame):
     """The storage of one tag, until every node of its body has fired."""
 
     __slots__ = (
-        "context", "depth", "entry", "index", "kind", "left", "number", "parent", "pend", "rows", "site", "slots",
+        "context", "depth", "entry", "index", "kind", "left", "number", "parent", "path", "pend", "rows", "site",
+        "slots",
     )  # fmt: skip
+
+    path: Path  # in parts of a placed graph
 
     def __init__(
         self,

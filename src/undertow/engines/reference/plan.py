@@ -15,7 +15,7 @@ from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS
 from undertow.ir.walk import phase_of, ports_of
 
-_ONE_OF_SEVERAL = ("merge", "hoist_read")  # these have one slot, however many inputs
+_ONE_OF_SEVERAL = ("merge", "hoist_read", "recv")  # these have one slot, however many inputs
 
 
 def number_graph(graph: StaticGraph) -> NumberedGraph:
@@ -100,6 +100,9 @@ class _Planner:
             if site.kind == "loop":
                 plan.after = self.layouts[site.callee].cell()
             self.sites.append(plan)
+        for number, node in self.index.of("recv"):
+            layout = self.layouts[self.home[number]]
+            layout.recvs.append((self.local[number], self.first[number], node.attrs.integer("edge")))
         for _, node in self.index.of("hoist"):
             plan = self.site(node)
             plan.hoisted = max(plan.hoisted, node.attrs.integer("index") + 1)
@@ -115,7 +118,7 @@ class _Planner:
             return 1 + len(node.controls)
         if len(ports) > COUNT:
             raise GraphError(f"{node.name} has more than {COUNT} inputs", node.span)
-        return len(ports)
+        return len(ports) + (node.op == "recv")
 
     # -- edges ---------------------------------------------------------------------------------------------
 
@@ -201,6 +204,8 @@ class _Planner:
             extra = 0
         elif node.op == "gather":
             extra = node.types[0]
+        elif node.op == "send":
+            extra = node.attrs.integer("edge")
         elif code is None:
             code, extra = kernel_of(node)
         assert code is not None

@@ -22,15 +22,18 @@ from undertow.ir.structure import BODIES, STATIC, Role
 DEAD = 1 << 20
 COUNT = DEAD - 1  # the part of `pend` that counts tokens
 
-# Codes of rows, besides kernels. FORWARD is for nodes that forward one value: merge, return, exit, outer, hoist_read.
+# Codes of rows, besides kernels. FORWARD is for nodes that forward one value: merge, return, exit, outer, hoist_read,
+# recv.
 FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(STATE + 1, STATE + 9)
-FAN, FAN_START, GATHER, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS = range(STATE + 9, STATE + 16)
+FAN, FAN_START, GATHER, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS, SEND = range(STATE + 9, STATE + 17)
 _BY_SITE = {  # for a call, a loop, a map
     Role.START: (CALL_START, ENTER_START, FAN_START),
     Role.ARGUMENT: (CALL, ENTER, FAN),
     Role.BACK: (FORWARD, FORWARD, GATHER),
 }
-_BY_ROLE = {Role.SOURCE: INPUT, Role.SWITCH: SWITCH, Role.NEXT: NEXT, Role.HOIST: HOIST, Role.COLLECT: COLLECT}
+_BY_ROLE = {
+    Role.SOURCE: INPUT, Role.SWITCH: SWITCH, Role.NEXT: NEXT, Role.HOIST: HOIST, Role.COLLECT: COLLECT, Role.SEND: SEND,
+}  # fmt: skip
 _OTHERS = {"collected": COLLECTED, "collected_rows": COLLECTED_ROWS}
 CODES = {
     op: _BY_SITE[row.role][[*BODIES].index(row.site)]
@@ -91,6 +94,7 @@ class Layout:
     contexts: list[int] = field(default_factory=list)  # cells of loops and maps
     reads: list[tuple[int, int, int]] = field(default_factory=list)  # (node, slot, index of the entry's argument)
     shared_reads: list[tuple[int, int, int]] = field(default_factory=list)  # (node, slot, index of the shared value)
+    recvs: list[tuple[int, int, int]] = field(default_factory=list)  # (node, slot, edge)
 
     def cell(self) -> int:
         """A new slot that belongs to no node."""

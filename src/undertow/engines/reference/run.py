@@ -25,6 +25,7 @@ from undertow.engines.reference.rows import (
     FORWARD,
     NEXT,
     NOWHERE,
+    SEND,
     SWITCH,
     NumberedGraph,
     Out,
@@ -91,6 +92,8 @@ class Run(Frames):
                             release(slots, held)
                         for token in quiet:
                             self.kill(frame, token)
+                        if code == SEND:
+                            self.send(frame, extra, NONE)
                         if record is not None:
                             record(self.event(frame, number, False, [NONE] * len(outs)))
                     else:
@@ -157,6 +160,9 @@ class Run(Frames):
             return frame, GO, outs[1]
         if code == rows.INPUT:
             return frame, self.values[extra], outs[0]
+        if code == SEND:
+            self.send(frame, extra, slots[first])
+            return frame, GO, outs[0]
         if code == rows.FAN_START:
             return frame, self.fan_start(frame, slots[first], outs[0], *extra), outs[1]
         if code == rows.FAN:
@@ -242,6 +248,10 @@ class Run(Frames):
             self.missing -= 1
         for number in out.shared:
             self.give(self.shared, number, value)
+
+    def send(self, frame: Frame, edge: int, value: Value) -> None:
+        """Have a token cross to another part; NONE is a dead one."""
+        raise NotImplementedError
 
     def fan_start(self, frame: Frame, array: Value, out: Out, site: SitePlan, phase: int) -> Value:
         """Start the lanes, one per element; in a later phase, the same lanes. Returns their number."""
