@@ -63,7 +63,8 @@ def test_up_status_down(home: Path) -> None:
     assert "runs here already" in run(home, "cluster", "up", code=1)
     said = run(home, "cluster", "status")
     assert "alive" in said and "no workers of Undertow" in said
-    said = run(home, "-c", PROGRAM, start=(sys.executable,))
+    address = said.partition("Ray at ")[2].split()[0]
+    said = run(home, "-c", PROGRAM, address, start=(sys.executable,))
     rows = [line.split() for line in said.splitlines()]
     assert ["worker", "machine", "process", "state", "program"] in rows
     assert sum(row[1:2] == ["127.0.0.1"] and row[3:4] == ["alive"] for row in rows) == 2
@@ -72,6 +73,38 @@ def test_up_status_down(home: Path) -> None:
     assert "no cluster of yours" in run(home, "cluster", "down", code=1)
     assert "there is no Ray cluster on this machine" in run(home, "cluster", "status", code=1)
     assert [path.name for path in home.iterdir()] == []
+
+
+PRIVATE = """
+import sys
+import undertow as ut
+with ut.ray.cluster(workers=1):
+    print("it is there", flush=True)
+    sys.stdin.read()
+"""
+
+JOINS = """
+import undertow as ut
+with ut.ray.connect(seconds=60):
+    print("joined")
+"""
+
+
+def test_the_cluster_of_another_program_is_not_found(home: Path) -> None:
+    """What `ut.ray.cluster()` starts is for one program; a cluster that stays is found beside it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PRIVATE],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings(home), text=True,
+    ) as other:  # fmt: skip
+        assert other.stdout is not None and other.stdout.readline() == "it is there\n"
+        began = time.monotonic()
+        assert "there is no Ray cluster on this machine" in run(home, "cluster", "status", code=1)
+        assert "there is no Ray cluster on this machine" in run(home, "-c", JOINS, start=(sys.executable,), code=1)
+        assert time.monotonic() - began < 30.0  # two Pythons have started
+        said = run(home, "cluster", "up", "--workers", "1", "--memory", "128M")
+        assert said.partition("Ray is up at ")[2].partition(",")[0] in run(home, "cluster", "status")
+        assert "joined" in run(home, "-c", JOINS, start=(sys.executable,))
+        other.communicate("")
 
 
 CRASHES = """

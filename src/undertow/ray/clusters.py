@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -19,11 +20,11 @@ from undertow.cluster.pool import Pool, WorkerStats
 from undertow.cluster.probe import Way
 from undertow.cluster.tracks import DRIVER
 from undertow.errors import UndertowError
+from undertow.ray.addresses import STARTS, check_form, locate
 from undertow.ray.extra import network, the_ray
 from undertow.ray.launcher import RayLauncher
 from undertow.ray.local import PATIENCE, Keeper, inside
 from undertow.ray.relay import Tunnel
-from undertow.ray.standing import find
 from undertow.ray.survey import Survey, survey
 from undertow.ray.table import Rows
 
@@ -161,19 +162,22 @@ def connect(
 ) -> Cluster:
     """Workers on a Ray cluster that is there, for the runs of a `with` block. Other programs on it are left alone.
 
-    `address`: what `ray.init` takes, of a node of the cluster; "auto" finds the one of this machine, or that of
-    `undertow cluster up`. If this program is connected to Ray already, that is used. `workers`: one for each processor
-    of the cluster that is free, unless told otherwise; each asks Ray for so many `processors`, and `scheduling` is
-    Ray's strategy to place them. `listen`: where this program listens to its workers, "tcp://ADDRESS:*"; as Ray knows
-    this machine, if not given. With `ray://` workers need not reach this machine: unless `listen` is given, they talk
-    to an actor in the cluster, which passes on what they say, encrypted as it is.
+    `address`: what `ray.init` takes, of a node of the cluster; "auto" is RAY_ADDRESS if that is set, or the cluster of
+    `undertow cluster up`, or another one of this machine, but none that `ut.ray.cluster` has started. If this
+    program is connected to Ray already, that is used. `workers`: one for each processor of the cluster that is free,
+    unless told otherwise; each asks Ray for so many `processors`, and `scheduling` is Ray's strategy to place them.
+    `seconds`: how long to wait until all are there. `listen`: where this program listens to its workers,
+    "tcp://ADDRESS:*"; as Ray knows this machine, if not given. With `ray://` workers need not reach this machine:
+    unless `listen` is given, they talk to an actor in the cluster, which passes on what they say, encrypted as it is.
     """
+    check_form(address)
 
     def enter(stack: contextlib.ExitStack) -> Pool:
+        end = time.monotonic() + seconds
         net = network()
         ray = the_ray()
         if not ray.is_initialized():
-            join(stack, ray, address)
+            join(stack, ray, address, seconds)
         count = workers
         if count is None:
             count = max(1, int(ray.available_resources().get("CPU", 0) / processors if processors else 1))
@@ -186,40 +190,38 @@ def connect(
         else:
             where = listen or f"tcp://{ray.util.get_node_ip_address()}:*"
             pool = Pool(RayLauncher(*made), net, count, retries, listen=where)
-        return stack.enter_context(pool.open(seconds))
+        return stack.enter_context(pool.open(max(0.0, end - time.monotonic())))
 
     return Cluster(enter)
 
 
-def join(stack: contextlib.ExitStack, ray: Any, address: str) -> None:
+def join(stack: contextlib.ExitStack, ray: Any, address: str, seconds: float) -> None:
     """Connect this program to a cluster that is there, until the stack is closed."""
     stack.enter_context(keeping_signals())
-    if address == "auto" and "RAY_ADDRESS" not in os.environ and (standing := find()) is not None:
-        address = standing.address
-        stack.enter_context(inside(standing.environment, ray))
+    place = locate(address, seconds)
+    if place.environment:
+        stack.enter_context(inside(place.environment, ray))
     try:
         try:
-            initialize(ray, address)
+            initialize(ray, place.address)
         except ConnectionError as error:
             if NOT_UP_IN_TIME not in str(error):
                 raise
-            initialize(ray, address)
+            initialize(ray, place.address)
     except ConnectionError as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        where = "on this machine" if address == "auto" else f"at {address}"
-        raise UndertowError(
-            f"there is no Ray cluster {where}: {' '.join(dict.fromkeys((lines[0], lines[-1])))}",
-            hint="`undertow cluster up` or `ray start --head` starts one; ut.ray.cluster() needs none",
-        ) from None
+        said = " ".join(dict.fromkeys((lines[0], lines[-1])))
+        raise UndertowError(f"there is no Ray cluster at {place.address}: {said}", hint=STARTS) from None
     stack.callback(ray.shutdown)
 
 
-def seen(address: str = "auto") -> Survey:
+def seen(address: str = "auto", seconds: float = PATIENCE) -> Survey:
     """What is on a cluster that is there."""
     ray = the_ray()
+    check_form(address)
     with contextlib.ExitStack() as stack:
         if not ray.is_initialized():
-            join(stack, ray, address)
+            join(stack, ray, address, seconds)
         return survey(ray, ray.get_runtime_context().gcs_address)
 
 

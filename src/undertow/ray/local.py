@@ -25,13 +25,15 @@ from undertow.errors import UndertowError
 HERE = Path(__file__).parent
 PATIENCE = 90.0  # seconds for Ray to start: it takes five, and more where processors are busy
 WORKER_DIED = "A worker died or was killed while executing a task"
+PREFIX = "undertow-"  # of the names of these folders, by which others are not taken in (`addresses.py`)
+AT_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's address for it
 LONGEST = 30  # letters of the name of a temporary folder: paths of sockets in it must not exceed 107
 
 
 def folder_for_ray() -> Path:
     """A new folder that nobody else may read, with a new token in it."""
     home = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix="undertow-", dir=home if len(home) <= LONGEST else "/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home if len(home) <= LONGEST else "/tmp"))
     token = os.open(folder / "token", os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
     os.write(token, secrets.token_hex(32).encode())
     os.close(token)
@@ -46,7 +48,7 @@ def environment(folder: Path, is_alone: bool = True) -> dict[str, str]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # as it will be; otherwise Ray warns
     }
-    return {**found, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if is_alone else found
+    return {**found, **AT_LOOPBACK} if is_alone else found
 
 
 @contextlib.contextmanager

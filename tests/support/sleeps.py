@@ -1,0 +1,5 @@
+"""A program that says nothing, until it is ended."""
+
+import signal
+
+signal.pause()
