@@ -306,7 +306,7 @@ class FrameLimit(RunError, MemoryError):
 
 
 class Timeout(RunError, TimeoutError):
-    """The call took longer than `timeout`: its run, or what comes before it."""
+    """The call took longer than `timeout`: its run, or what comes before it. Or workers were not there in time."""
 
 
 class WorkerLost(RunError):

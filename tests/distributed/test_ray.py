@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import queue
 import select
 import signal
@@ -86,8 +88,24 @@ def test_joining_what_this_program_is_connected_to(cluster: Cluster) -> None:
     with ut.ray.connect(workers=1, processors=0, listen=clusters.LOOPBACK) as joined:
         assert joined.pool.call(0, "echo", b"both").result(PATIENCE) == [b"both"]
     assert ray.is_initialized() and ray.get(counter.add.remote()) == 1
-    with pytest.raises(ut.UndertowError, match="connected to a Ray cluster already"), ut.ray.cluster():
+    with pytest.raises(ut.UndertowError, match="connected to a Ray cluster already") as caught, ut.ray.cluster():
         pass
+    assert "leave the other block" in caught.value.hint and "shutdown" not in caught.value.hint
+    assert [entry.name for entry in caught.traceback] == ["test_joining_what_this_program_is_connected_to"]
+
+
+def test_too_few_processors(cluster: Cluster) -> None:
+    """Both are taken by the block around: one error of ours, which says so."""
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"0 of 2 workers are there .* which are 2, and \d of them free") as caught:
+        ut.ray.connect(workers=2, seconds=2, listen=clusters.LOOPBACK).open()
+    assert isinstance(caught.value, ut.UndertowError) and time.monotonic() - began < 30.0
+
+
+def test_a_cluster_is_not_pickled(cluster: Cluster) -> None:
+    for work in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(ut.TypeMismatch, match="a cluster cannot be pickled"):
+            work(cluster)
 
 
 class Counter:
@@ -190,6 +208,7 @@ def test_nothing_is_left_of_a_start_that_is_interrupted(sign: str, tmp_path: Pat
         program.send_signal(signal.SIGINT)
         said = program.communicate(timeout=PATIENCE)[1]
     assert program.returncode != 0 and "KeyboardInterrupt" in said
+    assert str(ROOT / "src") not in said or sys.version_info < (3, 11), said  # no frames of ours
     assert [command_of(number) for number in processes_with(str(tmp_path))] == []
 
 

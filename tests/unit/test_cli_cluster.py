@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from undertow.cli import commands as cli
-from undertow.cli.cluster import bytes_of, machines_table, workers_table
+from undertow.cli.cluster import machines_table, workers_table
 from undertow.cli.console import make_console
 from undertow.ray import standing
 from undertow.ray.survey import Machine, Placed
@@ -42,9 +42,9 @@ def test_nothing_runs() -> None:
 
 
 def test_wrong_usage() -> None:
-    assert "'lots' is no size; 512M is one" in invoke("up", "--memory", "lots", code=2)
+    assert "memory='lots' is not a number of bytes" in invoke("up", "--memory", "lots", code=1)
+    assert "too little for Ray's object store" in invoke("up", "--memory", "10M", code=1)
     assert "--workers" in invoke("up", "--workers", "0", code=2)
-    assert [bytes_of(text) for text in ("100", "1k", "1.5M", "2GB")] == [100, 1024, 3 << 19, 2 << 30]
 
 
 def here(**changes: object) -> str:

@@ -21,19 +21,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def bytes_of(text: str) -> int:
-    """A size such as 512M."""
-    number, unit = text.upper().removesuffix("B"), "B"
-    if number[-1:] in UNITS:
-        number, unit = number[:-1], number[-1]
-    try:
-        return int(float(number) * UNITS[unit])
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is no size; 512M is one") from None
-
 
 @app.command()
 def up(
@@ -50,7 +37,7 @@ def up(
         from undertow.ray.standing import LOOPBACK
         from undertow.ray.standing import up as start
 
-        standing = start(workers, bytes_of(memory), listen, port, client_port)
+        standing = start(workers, memory, listen, port, client_port)
         typer.echo(f"Ray is up at {standing.address}, with {workers} processors; its files are in {standing.folder}")
         typer.echo("on this machine:   with ut.ray.connect() as cluster: ...")
         if listen != LOOPBACK:

@@ -12,6 +12,7 @@ from undertow.api import optim
 from undertow.api.grad import value_and_grad
 from undertow.api.options import changed_limits, settings
 from undertow.api.params import is_leaf
+from undertow.cluster.counts import count_of
 from undertow.cluster.pool import Pool
 from undertow.engines import outside
 from undertow.errors import UndertowError, brief
@@ -76,7 +77,7 @@ class DataParallel:
         self._has_aux, self._average = bool(has_aux), bool(average)
         self._seed = int(seed)
         self._is_cut_by_user = shards is not None
-        self.shards = usual_shards(pool.size) if shards is None else check_shards(shards)
+        self.shards = usual_shards(pool.size) if shards is None else count_of("shards", shards)
         _, self._structure = tree.flatten(params, is_leaf)
         self._fleet = Fleet(
             pool,
@@ -85,7 +86,7 @@ class DataParallel:
             self._structure,
             Replica.of(params, optimizer, state),
             Rule(optimizer, clip),
-            retries,
+            count_of("retries", retries, least=0),
             {"threads": THREADS, **changed_limits(), **options},
             reduce,
         )
@@ -171,13 +172,6 @@ class DataParallel:
 def usual_shards(workers: int) -> int:
     """The number of shards, unless it is given: the same for one, two and four workers."""
     return max(FEWEST_SHARDS, 1 << (workers - 1).bit_length())
-
-
-def check_shards(shards: Any) -> int:
-    """A number of shards, if it can be one."""
-    if isinstance(shards, bool) or not isinstance(shards, (int, np.integer)) or shards < 1:
-        raise UndertowError(f"shards is {brief(shards)}", hint="it must be a number, and at least 1")
-    return int(shards)
 
 
 def pool_of(cluster: Any) -> Pool:

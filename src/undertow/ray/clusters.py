@@ -13,20 +13,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from undertow.api.options import sharing_out
+from undertow.cluster.counts import amount_of, count_of
 from undertow.cluster.pool import Pool, WorkerStats
 from undertow.cluster.probe import Way
 from undertow.cluster.tracks import DRIVER
-from undertow.errors import UndertowError
+from undertow.errors import Timeout, TypeMismatch, UndertowError
 from undertow.ray.addresses import STARTS, check_form, locate
 from undertow.ray.extra import network, the_ray
 from undertow.ray.launcher import RayLauncher
-from undertow.ray.local import PATIENCE, Keeper, inside
+from undertow.ray.local import PATIENCE, Keeper, inside, store_of
 from undertow.ray.relay import Tunnel
 from undertow.ray.survey import Survey, survey
 from undertow.ray.table import Rows
+from undertow.tracebacks import boundary, guarded
 
 STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told otherwise
 LOOPBACK = "tcp://127.0.0.1:*"
@@ -37,6 +39,10 @@ SERVICES = "undertow.parallel.service:services"  # what workers import: "module:
 GUESTS = "undertow.engines.waves.guests:Guests"
 
 
+_blocks = 0  # that have connected this program to Ray; written by the thread that enters or leaves one
+
+
+@guarded
 class Cluster:
     """Workers that take part in the runs of a `with` block. `ut.ray.cluster` and `ut.ray.connect` make it."""
 
@@ -47,6 +53,7 @@ class Cluster:
         self._pool: Pool | None = None
 
     @property
+    @boundary
     def pool(self) -> Pool:
         """The workers, as training uses them."""
         if self._pool is None:
@@ -54,6 +61,7 @@ class Cluster:
         return self._pool
 
     @property
+    @boundary
     def workers(self) -> int:
         """How many workers are ready now."""
         return len(self.pool.workers())
@@ -114,12 +122,20 @@ class Cluster:
     ) -> None:
         self.close()
 
+    @boundary
+    def __reduce__(self) -> NoReturn:
+        raise TypeMismatch(
+            "a cluster cannot be pickled or copied: it is processes and connections of this program",
+            hint="another program joins with ut.ray.connect(); `undertow cluster up` starts a cluster that stays",
+        )
 
+
+@boundary
 def cluster(
     workers: int = 2,
     *,
     retries: int = 3,
-    memory: int = STORE,
+    memory: int | str = STORE,
 ) -> Cluster:
     """Workers on this machine, by a Ray of their own, for the runs of a `with` block.
 
@@ -128,28 +144,30 @@ def cluster(
         print(cluster.stats())
 
     It takes some seconds to start. Nothing of it is left when the block ends, or this program does, however it ends.
-    `retries`: how often a task runs again whose worker was lost; `memory`: bytes of Ray's object store. Ray listens at
-    the loopback address only, and asks for a token.
+    `retries`: how often a task runs again whose worker was lost; `memory`: of Ray's object store, as bytes or as
+    "512M". Ray listens at the loopback address only, and asks for a token.
     """
-    if workers < 1:
-        raise UndertowError(f"{workers} workers", hint="one at least")
+    workers, retries, store = count_of("workers", workers), count_of("retries", retries, least=0), store_of(memory)
 
     def enter(stack: contextlib.ExitStack) -> Pool:
         net = network()
         ray = ray_that_is_free()
-        keeper = Keeper(workers, memory)
+        keeper = Keeper(workers, store)
         stack.callback(keeper.close)
         address = keeper.address()
         stack.enter_context(keeping_signals())
         stack.enter_context(inside(keeper.environment, ray))
         initialize(ray, address)
         stack.callback(ray.shutdown)
+        stack.enter_context(counted())
         launcher = RayLauncher(SERVICES, GUESTS, 1.0)
-        return stack.enter_context(Pool(launcher, net, workers, retries, listen=LOOPBACK).open(PATIENCE))
+        pool = Pool(launcher, net, workers, retries, listen=LOOPBACK)
+        return stack.enter_context(opened(pool, ray, 1.0, PATIENCE))
 
     return Cluster(enter)
 
 
+@boundary
 def connect(
     address: str = "auto",
     workers: int | None = None,
@@ -171,6 +189,9 @@ def connect(
     unless `listen` is given, they talk to an actor in the cluster, which passes on what they say, encrypted as it is.
     """
     check_form(address)
+    workers = None if workers is None else count_of("workers", workers)
+    retries, processors = count_of("retries", retries, least=0), amount_of("processors", processors)
+    seconds = amount_of("seconds", seconds)
 
     def enter(stack: contextlib.ExitStack) -> Pool:
         end = time.monotonic() + seconds
@@ -190,7 +211,7 @@ def connect(
         else:
             where = listen or f"tcp://{ray.util.get_node_ip_address()}:*"
             pool = Pool(RayLauncher(*made), net, count, retries, listen=where)
-        return stack.enter_context(pool.open(max(0.0, end - time.monotonic())))
+        return stack.enter_context(opened(pool, ray, processors, max(0.0, end - time.monotonic())))
 
     return Cluster(enter)
 
@@ -213,6 +234,33 @@ def join(stack: contextlib.ExitStack, ray: Any, address: str, seconds: float) ->
         said = " ".join(dict.fromkeys((lines[0], lines[-1])))
         raise UndertowError(f"there is no Ray cluster at {place.address}: {said}", hint=STARTS) from None
     stack.callback(ray.shutdown)
+    stack.enter_context(counted())
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[None]:
+    """In a block of ours that has connected this program."""
+    global _blocks
+    _blocks += 1
+    try:
+        yield
+    finally:
+        _blocks -= 1
+
+
+def opened(pool: Pool, ray: Any, processors: float, seconds: float) -> Pool:
+    """The pool, when all of its workers are there."""
+    began = time.monotonic()
+    try:
+        return pool.open(seconds)
+    except TimeoutError as error:
+        has, free = (found.get("CPU", 0.0) for found in (ray.cluster_resources(), ray.available_resources()))
+        what = str(error).rpartition(" after ")[0]
+        raise Timeout(
+            f"{what} after {time.monotonic() - began:.1f} s: each takes {processors:g} of the cluster's processors, "
+            f"which are {has:g}, and {free:g} of them free",
+            hint="ask for fewer workers, or wait for longer (seconds=); `undertow cluster status` shows who is there",
+        ) from None
 
 
 def seen(address: str = "auto", seconds: float = PATIENCE) -> Survey:
@@ -229,9 +277,9 @@ def ray_that_is_free() -> Any:
     """Ray, if this program is connected to no cluster: it can be connected to one only."""
     ray = the_ray()
     if ray.is_initialized():
+        how = "leave the other block of ut.ray first" if _blocks else "ut.ray.cluster() needs ray.shutdown() before"
         raise UndertowError(
-            "this program is connected to a Ray cluster already",
-            hint="ut.ray.connect() uses that one; ut.ray.cluster() needs ray.shutdown() before",
+            "this program is connected to a Ray cluster already", hint=f"{how}; ut.ray.connect() uses that one"
         )
     return ray
 

@@ -20,14 +20,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from undertow.cluster.counts import count_of
+from undertow.engines.contract import bytes_of
 from undertow.errors import UndertowError
 
 HERE = Path(__file__).parent
 PATIENCE = 90.0  # seconds for Ray to start: it takes five, and more where processors are busy
+LEAST_STORE = 75 << 20  # bytes, says Ray
 WORKER_DIED = "A worker died or was killed while executing a task"
 PREFIX = "undertow-"  # of the names of these folders, by which others are not taken in (`addresses.py`)
 AT_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # or Ray takes the machine's address for it
 LONGEST = 30  # letters of the name of a temporary folder: paths of sockets in it must not exceed 107
+
+
+def store_of(memory: Any) -> int:
+    """The size of an object store, as a number of bytes or as text, "512M"."""
+    found = bytes_of(memory) if isinstance(memory, str) else count_of("memory", memory)
+    if found < LEAST_STORE:
+        raise UndertowError(f"memory is {memory!r}, which is too little for Ray's object store", hint='give it "75M"')
+    return found
 
 
 def folder_for_ray() -> Path:

@@ -21,7 +21,7 @@ from typing import Any
 from undertow.errors import UndertowError
 from undertow.ray.actor import birth_of
 from undertow.ray.extra import the_ray
-from undertow.ray.local import HERE, PATIENCE, environment, first_line, folder_for_ray, keep
+from undertow.ray.local import HERE, PATIENCE, environment, first_line, folder_for_ray, keep, store_of
 
 LOOPBACK = "127.0.0.1"
 PORT = 6379  # where other machines join; Ray's own choice
@@ -76,8 +76,11 @@ def find() -> Standing | None:
     return standing if standing.runs() else None
 
 
-def up(workers: int, memory: int, listen: str = LOOPBACK, port: int = PORT, client_port: int = CLIENT_PORT) -> Standing:
+def up(
+    workers: int, memory: int | str, listen: str = LOOPBACK, port: int = PORT, client_port: int = CLIENT_PORT
+) -> Standing:
     """Start Ray, and return when it is there. Beyond loopback, other machines can join it."""
+    store = store_of(memory)
     the_ray()
     standing = find()
     if standing is not None:
@@ -87,7 +90,7 @@ def up(workers: int, memory: int, listen: str = LOOPBACK, port: int = PORT, clie
         )
     folder = folder_for_ray()
     is_alone = listen == LOOPBACK
-    settings: dict[str, Any] = {"num_cpus": workers, "object_store_memory": memory}
+    settings: dict[str, Any] = {"num_cpus": workers, "object_store_memory": store}
     if not is_alone:
         settings["start"] = {"node-ip-address": listen, "port": port, "ray-client-server-port": client_port}
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
