@@ -46,6 +46,11 @@ def test_services(cluster: Cluster) -> None:
     assert len({row.process for row in rows} | {os.getpid()}) == 3
 
 
+def test_the_way_to_workers_prints_as_a_table(cluster: Cluster) -> None:
+    lines = str(cluster.probe()).splitlines()
+    assert lines[0].split() == ["worker", "where", "there", "and", "back", "per", "second"] and len(lines) == 3
+
+
 def test_shared_values_are_mapped(cluster: Cluster) -> None:
     """A large one comes by the object store, and is in its memory; a small one is sent."""
     link = cluster.pool.link(b"key", b"plan")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from undertow.api.options import changed_limits, settings
 from undertow.api.params import is_leaf
 from undertow.cluster.counts import count_of
 from undertow.cluster.pool import Pool
+from undertow.data.forest import Forest
 from undertow.engines import outside
-from undertow.errors import UndertowError, brief
+from undertow.errors import CaptureError, TypeMismatch, UndertowError, brief, kind_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.operands import as_operand
 from undertow.frontend.values.state import Variable
@@ -73,6 +75,7 @@ class DataParallel:
             raise UndertowError(f"unknown way to reduce: {brief(reduce)}", hint=f"choose from {', '.join(REDUCES)}")
         settings().with_(**options)  # refuses wrong ones here
         pool = pool_of(cluster)
+        self._takes = names_of_batch(loss)
         self._optimizer = optimizer
         self._has_aux, self._average = bool(has_aux), bool(average)
         self._seed = int(seed)
@@ -99,9 +102,19 @@ class DataParallel:
         shards = cut(batch, self.shards)
         items = sum(shard.items for shard in shards)
         weights = [shard.items / items if self._average else 1.0 for shard in shards]
-        found = self._fleet.step(shards, weights, (self._seed, self.steps, 1), (self._rate(learning_rate), None))
+        seed, rates = (self._seed, self.steps, 1), (self._rate(learning_rate), None)
+        try:
+            found = self._fleet.step(shards, weights, seed, rates)
+        except (CaptureError, TypeMismatch) as fault:  # of the loss, with a batch that it was not captured for
+            fault.hint = f"{fault.hint}; {self._about(batch)}".removeprefix("; ")
+            raise
         loss = mean_of([loss for loss, _ in found], weights)
         return (loss, [aux for _, aux in found]) if self._has_aux else loss
+
+    def _about(self, batch: Sequence[Any]) -> str:
+        """What the loss was given, and what it takes."""
+        given = ", ".join(map(said, batch)) or "nothing"
+        return f"`step` was given {given}; it takes what the loss takes after its parameters{self._takes}"
 
     def _rate(self, learning_rate: Any) -> Any:
         rate = self._optimizer.learning_rate if learning_rate is None else learning_rate
@@ -172,6 +185,33 @@ class DataParallel:
 def usual_shards(workers: int) -> int:
     """The number of shards, unless it is given: the same for one, two and four workers."""
     return max(FEWEST_SHARDS, 1 << (workers - 1).bit_length())
+
+
+def names_of_batch(loss: Callable[..., Any]) -> str:
+    """What a loss calls its batch, as a part of a message; "" if that is not known.
+
+    >>> names_of_batch(lambda params, forest, *, table: 0.0)
+    ': forest, table'
+    """
+    try:
+        _, *names = map(str, inspect.signature(loss).parameters.values())
+    except (TypeError, ValueError):
+        return ""
+    names = [name.partition(":")[0] for name in names if name != "*"]
+    return f": {', '.join(names)}" if names else ""
+
+
+def said(value: Any) -> str:
+    """A part of a batch, for messages.
+
+    >>> said(np.ones((3, 2))), said(5)
+    ('an array float64[3, 2]', 'an int')
+    """
+    if isinstance(value, Forest):
+        return f"a forest of {len(value.roots)} trees"
+    if isinstance(value, np.ndarray):
+        return f"an array {value.dtype}{list(value.shape)}"
+    return kind_of(value)
 
 
 def pool_of(cluster: Any) -> Pool:

@@ -27,7 +27,7 @@ from undertow.ray.launcher import RayLauncher
 from undertow.ray.local import PATIENCE, Keeper, inside, store_of
 from undertow.ray.relay import Tunnel
 from undertow.ray.survey import Survey, survey
-from undertow.ray.table import Rows
+from undertow.ray.table import Rows, Ways
 from undertow.tracebacks import boundary, guarded
 
 STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told otherwise
@@ -71,8 +71,11 @@ class Cluster:
         return Rows(self.pool.stats())
 
     def probe(self) -> list[Way]:
-        """How long a message to each worker takes, there and back, and how many bytes a second it can be sent."""
-        return self.pool.probe()
+        """How long a message to each worker takes, there and back, and how many bytes a second it can be sent.
+
+        Printed, a table.
+        """
+        return Ways(self.pool.probe())
 
     @contextlib.contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:

@@ -74,6 +74,20 @@ def test_what_workers_do_is_shown(terminal: Terminal) -> None:
     progress.end()
 
 
+def test_what_workers_do_is_seen_in_80_columns(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress.telling(lambda: "40 tasks on 2 workers, 1.2 MB sent, 3.0 kB received"):
+        assert progress.show(12.1, 81_000_000, 1200, 17, 250_000_000)
+    text = terminal.getvalue().removeprefix("\r\x1b[K")
+    assert text == "undertow: 12 s, 81,000,000 activations, 40 tasks on 2 workers, 1.2 MB sent"
+    progress.end()
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.telling(lambda: "40 tasks on 2 workers, 1.2 MB sent, 3.0 kB received"):
+        assert progress.show(12.1, 81_000_000, 1200, 17, 250_000_000)
+    assert "250 MB, 40 tasks on 2 workers, 1.2 MB sent, 3.0 kB received" in terminal.getvalue()
+    progress.end()
+
+
 @pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("UNDERTOW_PROGRESS", "0"), ("TERM", "dumb")])
 def test_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)

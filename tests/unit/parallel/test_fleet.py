@@ -249,6 +249,7 @@ def test_what_is_refused() -> None:
         for wrong, said in (
             ({"reduce": "nccl"}, "unknown way to reduce"),
             ({"shards": 0}, "shards is 0"),
+            ({"retries": -1}, "retries is -1"),
             ({"thread": 1}, "unknown option 'thread'"),
             ({"state": ut.optim.SGD(0.1).init(learners.params())}, "do not fit the parameters"),
         ):
@@ -263,6 +264,23 @@ def test_what_is_refused() -> None:
             DataParallel(learners.loss, {"w": ut.Variable(1.0)}, ut.optim.SGD(0.1), cluster=pool)
         with pytest.raises(ut.UndertowError, match="is no cluster"):
             DataParallel(learners.loss, learners.params(), learners.OPTIMIZER, cluster=5)
+
+
+def test_a_batch_that_does_not_fit_the_loss() -> None:
+    """The error says what `step` was given, and what the loss calls it."""
+    with Simulation(seed=5) as simulation:
+        pool = simulation.pool(2, services).open()
+        trainer = DataParallel(of_forest, {"w": np.ones(2)}, ut.optim.SGD(0.1), cluster=pool)
+        with pytest.raises(ut.CaptureError, match="roots") as caught:
+            trainer.step(np.ones(3))
+        assert caught.value.hint.endswith(
+            "`step` was given an array float64[3]; it takes what the loss takes after its parameters: forest"
+        )
+
+
+@ut.function
+def of_forest(params: Any, forest: Any) -> Any:
+    return ut.mean(ut.map(lambda root: params["w"][0] * root, forest.roots))
 
 
 class Mine(ut.optim.SGD):
