@@ -77,3 +77,55 @@ def forks() -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(ended[1]) == 7
+
+
+@ut.function
+def asserts(n: ut.i64, s: ut.i64) -> ut.i64:
+    assert n >= 0, "negative"
+    if n < 2:
+        return s % 7
+    return (asserts(n - 1, s * 3 + 1) + asserts(n - 2, s * 5 + 2)) % 1_000_003
+
+
+@ut.function
+def raises(n: ut.i64, s: ut.i64) -> ut.i64:
+    if n < 0:
+        raise ValueError("negative")
+    if n < 2:
+        return s % 7
+    return (raises(n - 1, s * 3 + 1) + raises(n - 2, s * 5 + 2)) % 1_000_003
+
+
+@ut.function
+def divides(n: ut.i64, s: ut.i64) -> ut.i64:
+    if n < 2:
+        return s // (n + 3)
+    return (divides(n - 1, s * 3 + 1) + divides(n - 2, s * 5 + 2)) % 1_000_003
+
+
+@ut.function
+def appends(n: ut.i64, s: ut.i64) -> ut.i64:
+    items = []
+    for item in range(s % 3 + 1):
+        items.append(item)
+    if n < 2:
+        return len(items)
+    return (appends(n - 1, s * 3 + 1) + appends(n - 2, s * 5 + 2) + sum(items)) % 1_000_003
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_what_goes_and_what_stays() -> None:
+    """As docs/guides/several_machines.md says it."""
+    with processes() as pool:
+
+        def tasks() -> int:
+            return sum(row.tasks for row in pool.stats())
+
+        for program, goes in ((asserts, False), (raises, False), (divides, True), (appends, True)):
+            before = tasks()
+            program.map(np.full(64, 26), np.arange(64))
+            end = time.monotonic() + (10.0 if goes else 1.2)  # counts come with signs of life
+            while tasks() == before and time.monotonic() < end:
+                time.sleep(0.05)
+            assert (tasks() > before) == goes, program
