@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from undertow.errors import Timeout, UndertowError, brief
-from undertow.ray.knock import TOKEN
+from undertow.ray.knock import CLIENT, TOKEN
 from undertow.ray.local import AT_LOOPBACK, HERE, PREFIX
 from undertow.ray.standing import find
 
@@ -27,7 +27,6 @@ DIAL = 10.0  # seconds at most to connect to an address, and as many for Ray to 
 KNOCK = HERE / "knock.py"
 STARTS = "`undertow cluster up` or `ray start --head` starts one; ut.ray.cluster() needs none"
 FORMS = 'write connect("10.0.0.5:6379"), or connect("ray://10.0.0.5:10001") from outside of the cluster'
-CLIENT = "ray://"
 _HOST_PORT = re.compile(r"\[?([^\s/\[\]]+)\]?:(\d{1,5})")
 _LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
@@ -155,7 +154,9 @@ def fault_at(place: Place, end: float) -> tuple[str, str]:
     except OSError as error:
         said = (error.strerror or str(error)).lower()
         return "refused", said if place.address.endswith(shown) else f"{shown}: {said}"
-    return ("", "") if is_client else knock(shown, place, left(end))
+    if is_client and os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return "", ""  # Ray has the certificates
+    return knock(CLIENT * is_client + shown, place, left(end))
 
 
 def dialled(host: str, place: Place) -> str:
