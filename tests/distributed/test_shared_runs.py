@@ -80,6 +80,15 @@ def forks() -> None:
 
 
 @ut.function
+def prints(n: ut.i64, s: ut.i64) -> ut.i64:
+    if n < 2:
+        if s == 1:
+            print("one")
+        return s % 7
+    return (prints(n - 1, s * 3 + 2) + prints(n - 2, s * 5 + 2)) % 1_000_003
+
+
+@ut.function
 def asserts(n: ut.i64, s: ut.i64) -> ut.i64:
     assert n >= 0, "negative"
     if n < 2:
@@ -122,9 +131,9 @@ def test_what_goes_and_what_stays() -> None:
         def tasks() -> int:
             return sum(row.tasks for row in pool.stats())
 
-        for program, goes in ((asserts, False), (raises, False), (divides, True), (appends, True)):
+        for program, goes in ((prints, False), (asserts, True), (raises, True), (divides, True), (appends, True)):
             before = tasks()
-            program.map(np.full(64, 26), np.arange(64))
+            program.map(np.full(64, 26 if goes else 8), np.arange(64) + 2)
             end = time.monotonic() + (10.0 if goes else 1.2)  # counts come with signs of life
             while tasks() == before and time.monotonic() < end:
                 time.sleep(0.05)

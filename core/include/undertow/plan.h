@@ -55,6 +55,7 @@ constexpr int32_t kNoSlot = INT32_MIN;  // an unused output, or an order token
 
 struct OpItem : OpFields {  // kernel -1: the host runs it
   bool is_effect = false;   ///< it has side effects: the host runs it, lane by lane
+  bool is_check = false;    ///< it is an assert or a raise: nothing is to be done where its first operand is true
   bool is_open = false;     ///< shapes of its operands or results are known only when it runs
   uint64_t shared = 0;      ///< bit k: operand k is the same in all waves below an entry
   bool is_same = false;     ///< all operands are, so the result is too

@@ -326,6 +326,7 @@ class Compiler {
   }
 
   void op(int32_t region, const OpItem& item) {
+    if (item.is_check) return check(region, item);
     need(item.kernel >= 0 && item.outputs.size() == 1 && item.outputs[0] != kNoSlot && !item.inputs.empty());
     need_numbers(region, item.outputs);
     const std::string_view name = plan_.kernel_ops[z(item.kernel)];
@@ -362,6 +363,16 @@ class Compiler {
     }
     const uint64_t constant = code != Code::Flat && x[1] < 0 ? program_.constants[z(~x[1])] : 0;
     emit({code, item.node, x[0], x[1], to, item.kernel, constant}, x[2]);
+  }
+
+  void check(int32_t region, const OpItem& item) {
+    need(!item.inputs.empty() && item.inputs.size() <= kMostAxes && slot(region, item.inputs[0]).dtype == DType::Bool);
+    need_numbers(region, item.inputs);
+    NarrowPick operands{nullptr, {}};
+    for (Operand x : item.inputs) operands.inputs.push_back({cell(region, x), &slot(region, x)});
+    const auto number = static_cast<int32_t>(program_.picks.size());
+    program_.picks.push_back(std::move(operands));
+    emit({.code = Code::Check, .node = item.node, .a = cell(region, item.inputs[0]), .extra = number});
   }
 
   Cell in_cell(Cell x) {

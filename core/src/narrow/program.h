@@ -29,6 +29,7 @@ struct NarrowMove {
   ROW(ReadEntry, "read entry") ROW(ReadShared, "read shared")                                       \
   ROW(ReadArray, "read array") ROW(ReadSharedArray, "read shared array") /* of the entry, of main */ \
   ROW(Pick, "pick") /* an element of an array */                                                    \
+  ROW(Check, "check") /* an assert or a raise */                                                    \
   ROW(Collect, "collect") ROW(CollectAt, "collect at") /* for an element of an array */             \
   ROW(Collected, "collected") ROW(Count, "count")
 // clang-format on
@@ -81,7 +82,7 @@ struct NarrowCall {
   std::vector<int32_t> visits;
 };
 
-/// An operator that takes an element of an array: its operands and their types.
+/// An operator that takes an element of an array, or a check, which has no kernel: its operands and their types.
 struct NarrowPick {
   const Kernel* kernel;
   struct Input {

@@ -207,6 +207,14 @@ void Narrow::look(const NarrowFrame& frame, const NarrowPick& pick, View* views)
   }
 }
 
+/// A check does not hold: its operands are what the message shows.
+void Narrow::fail(const NarrowFrame& frame, const NarrowInstr& at) {
+  const NarrowPick& operands = program_.picks[z(at.extra)];
+  View views[kMostAxes + 1];
+  look(frame, operands, views);
+  throw stop_of(Stop::Kind::Fault, at.node, {views, operands.inputs.size()});
+}
+
 uint64_t Narrow::pick(const NarrowFrame& frame, const NarrowInstr& at) {
   const NarrowPick& pick = program_.picks[z(at.extra)];
   View views[kMostAxes + 1];
@@ -281,6 +289,10 @@ void Narrow::run(NarrowFrame* frame, int32_t phase) {
           ++fired[at->node];
           break;
         }
+        case Code::Check:
+          if ((cell(at->a) & 0xff) == 0) fail(*frame, *at);
+          ++fired[at->node];
+          break;
         case Code::Jump: at = code + at->extra; continue;
         case Code::Unless:
           if ((cell(at->a) & 0xff) == 0) {

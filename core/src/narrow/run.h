@@ -57,6 +57,7 @@ class Narrow final : public Runner {
   Entry* make_entry(NarrowFrame& frame, const NarrowCall& call);
   void climb();
   [[noreturn]] void fault(const NarrowFrame& frame, const NarrowInstr& at);
+  [[noreturn]] void fail(const NarrowFrame& frame, const NarrowInstr& at);
   void look(const NarrowFrame& frame, const NarrowPick& pick, View* views) const;
   // Not inline: the instruction loop needs the registers.
   [[gnu::noinline]] uint64_t pick(const NarrowFrame& frame, const NarrowInstr& at);

@@ -209,6 +209,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   for (OpItem& op : ops) {
     if (op.kernel < 0 || op.kernel >= kernel_count) not_a_plan("the number of a kernel is out of range");
     op.is_effect = is_effect[z(op.kernel)];
+    op.is_check = kernel_ops[z(op.kernel)] == "assert" || kernel_ops[z(op.kernel)] == "raise";
     if (!kernels[z(op.kernel)]) op.kernel = -1;
   }
   for (Region& region : regions) {

@@ -457,8 +457,19 @@ void OperatorRunner::run_group(Table& table, const OpItem& item, const Kernel& k
   }
 }
 
+/// Are all elements true?
+bool OperatorRunner::holds(const View& condition) {
+  if (condition.dtype != DType::Bool) return false;
+  const uint8_t *data = condition.lane<uint8_t>(0), *end = data + condition.count();
+  return std::find(data, end, 0) == end;
+}
+
 void OperatorRunner::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform) {
   for (int64_t k = 0; k < lanes; ++k) {
+    if (item.is_check) {
+      if (!holds(tables_.view(table, item.inputs[0], k))) fault(table, item, k);
+      continue;
+    }
     lane = k;
     std::vector<View> inputs;
     for (Operand x : item.inputs) inputs.push_back(tables_.view(table, x, k));

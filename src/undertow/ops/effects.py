@@ -5,6 +5,8 @@ from __future__ import annotations
 from undertow.ir.structure import SOWS, is_primitive
 from undertow.ops.op import CATALOGUE
 
+CHECKS = ("assert", "raise")  # what acts only where its first operand is false: by a fault
+
 
 def acts(op: str) -> bool:
     """Does an operator act on the world, or on a collector? An unknown one might."""

@@ -12,6 +12,7 @@ PASSES: the library becomes what an engine runs.
 overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
 delay      arguments that not every path through the callee needs are computed where one does
+unorder    calls that can only fault do not wait for each other
 restore    arrays that are changed, handed on and restored are what they were, so what comes after need not wait
 split      calls that the iterations of a loop do not need from each other are made in a map, so they share waves
 reap       collectors gather what the activations below them sow
@@ -46,6 +47,7 @@ from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
 from undertow.passes.sown.reap import reap
 from undertow.passes.split import split_loops
+from undertow.passes.unorder import unorder_faults
 
 
 def _propagate(library: Library) -> tuple[Library, Counter[str]]:
@@ -82,6 +84,8 @@ PASSES: Table = (
     ("simplify", simplify, frozenset({"simple"})),
     ("delay", delay_arguments, ALWAYS),
     ("simplify", simplify, frozenset({"simple", "delay"})),
+    ("unorder", unorder_faults, frozenset({"simple"})),
+    ("simplify", simplify, frozenset({"simple", "unorder"})),
     ("restore", restore_arrays, frozenset({"simple", "waves"})),
     ("simplify", simplify, frozenset({"simple", "restore"})),
     # Before `extend`, so that the second visits to these calls share waves, too.

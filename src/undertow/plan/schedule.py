@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
+from undertow.ops.effects import CHECKS
 from undertow.plan import plan as data
 from undertow.plan.kernels import Traits, TraitsOf
 from undertow.plan.order import blocking, is_blocking
@@ -26,6 +27,7 @@ from undertow.types import Shape
 
 _TASK = 5 << 18  # operations that are worth a task, if each of its lanes is one activation: there may be many more
 _FEWEST, _MOST = 32, 4096  # lanes of a task: with fewer, its waves are too narrow for matrix products
+_MOST_SHOWN = 16  # operands of a check: the condition and what its message shows
 _UNKNOWN = 16  # elements along an axis whose length only the run knows
 
 _JOINT = ("matmul", "fft")  # the last bits of a lane's result depend on the lanes beside it
@@ -37,7 +39,7 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
     traits = [traits_of(kernel) for kernel in plan.kernels]
     enter_groups = entered_groups(plan)
     agenda = _waiting_groups(plan) - _closed(enter_groups, _changing_groups(plan)) if forced is None else set()
-    hosted = _closed(enter_groups, {r.group for r in plan.regions if _is_hosted(r, traits)})
+    hosted = _closed(enter_groups, {r.group for r in plan.regions if _is_hosted(plan, r, traits)})
     work = _work(plan, enter_groups)
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
     bound = _closed(enter_groups, {region.group for region in plan.regions if _is_bound(plan, region)})
@@ -58,8 +60,10 @@ def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
     return closed
 
 
-def _is_hosted(region: data.Region, traits: list[Traits]) -> bool:
-    return any(isinstance(x, data.Op) and not traits[x.kernel].is_native for x in singly(items_in(region)))
+def _is_hosted(plan: Plan, region: data.Region, traits: list[Traits]) -> bool:
+    """Does the host run some of it? (It makes the message of a check that fails; the core sees that it does.)"""
+    used = {x.kernel for x in singly(items_in(region)) if isinstance(x, data.Op)}
+    return any(not traits[kernel].is_native and plan.kernels[kernel].op not in CHECKS for kernel in used)
 
 
 def _is_bound(plan: Plan, region: data.Region) -> bool:
@@ -174,6 +178,8 @@ def _fits(plan: Plan, region: int, item: data.Item, traits: list[Traits]) -> boo
     """Is an item on numbers alone? An array may come from the entry, pass into branches and loops, and be indexed."""
     if isinstance(item, data.Op):
         kernel = plan.kernels[item.kernel]
+        if kernel.op in CHECKS:
+            return len(item.inputs) <= _MOST_SHOWN and _are_numbers(plan, region, item.inputs)
         if not traits[item.kernel].is_native or len(item.outputs) != 1 or not _are_numbers(plan, region, item.outputs):
             return False
         if kernel.op == "index":

@@ -31,6 +31,7 @@ from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
 from undertow.passes.sown.reap import reap
 from undertow.passes.split import split_loops
+from undertow.passes.unorder import unorder_faults
 
 
 def extend_simply(library: Library) -> tuple[Library, Report]:
@@ -45,6 +46,7 @@ PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = 
     "simplify": simplify,
     "delay": delay_arguments,
     "reap": reap,
+    "unorder": unorder_faults,
     "restore": restore_arrays,
     "split": split_loops,
     "hoist": hoist,
