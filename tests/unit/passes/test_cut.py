@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 from tests.support.placed import homes_by_chance, type_rule
 
 import undertow as ut
@@ -13,6 +14,7 @@ from undertow.ir import spec
 from undertow.ir.graph import StaticGraph
 from undertow.ir.placed import Placed
 from undertow.passes.cut import cut
+from undertow.passes.place import places_of
 
 
 @ut.function
@@ -102,3 +104,33 @@ def test_any_order_of_arrival() -> None:
         chance = random.Random(seed)
         plan = PlacedPlan(cut(graph, homes_by_chance(graph, 4, chance), 4), chance.randrange)
         np.testing.assert_allclose(plan.run(inputs)[0][0], wanted, rtol=1e-12)
+
+
+@ut.function
+def on_two(w: ut.f64[3], n: ut.i64) -> ut.f64:
+    if n <= 0:
+        return ut.sum(w)
+    with ut.device("worker:1"):
+        s = ut.sum(ut.tanh(w * 2.0))
+        for k in range(n):
+            s += k
+    return on_two(w, n - 1) + s
+
+
+def test_devices() -> None:
+    """Operators and their gradients run where the program says."""
+    w = np.array([0.5, -0.25, 1.0])
+    for function in (on_two, ut.grad(on_two)):
+        graph = function.graph(w, 4).static
+        placed = cut(graph, places_of(graph, ("worker:0", "worker:1")), 2)
+        ops = [{node.op for node in part.graph.nodes} for part in placed.parts]
+        assert "tanh" in ops[1] and "tanh" not in ops[0]
+        plan = PlacedPlan(placed, lambda _: 0)
+        np.testing.assert_allclose(plan.run([w, np.int64(4)])[0][0], function(w, 4), rtol=1e-12)
+        assert all(plan.fired)
+
+
+def test_a_device_that_there_is_not() -> None:
+    graph = on_two.graph(np.ones(3), 4).static
+    with pytest.raises(ut.GraphError, match="'worker:1', and there is no such worker"):
+        places_of(graph, ("worker:0",))
