@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.programs.program import Plain, TooManyCalls, assert_same, import_plain
+from tests.support.placed import Placed, type_rule
 from tests.support.sources import Source
 from tests.support.written import load_file
 
@@ -22,11 +23,8 @@ from undertow.engines.reference import ReferencePlan
 from undertow.frontend.trace.library import capture_call
 from undertow.frontend.values import tree
 from undertow.ir import text
-from undertow.ir.graph import Node
 from undertow.ir.spec import check
-from undertow.ops.op import find
 from undertow.passes.flatten import flatten
-from undertow.types import Type
 
 MOST_CALLS = 150  # of one run
 SCHEDULES = (
@@ -34,10 +32,6 @@ SCHEDULES = (
     Options(scheduler="random", schedule_seed=1), Options(scheduler="random", schedule_seed=2),
 )  # fmt: skip
 _NUMBERS = itertools.count()
-
-
-def type_rule(node: Node, types: Sequence[Type]) -> tuple[Type, ...]:
-    return find(node.op).type(types, node.attrs)
 
 
 def compare(source: Source, arguments: Sequence[tuple[Any, ...]], folder: Path) -> None:
@@ -64,6 +58,7 @@ def _compare(function: ut.Function, plain: Plain, arguments: Sequence[tuple[Any,
         assert text.parse(text.dump(graph), text.dump_constants(graph)) == graph
     plan = ReferencePlan(static)
     others = [engine.plan(static) for name, engine in ENGINES.items() if name != "reference"]
+    others += [Placed(number, parts).plan(static) for number, parts in ((len(static.nodes), 2), (len(static.sites), 4))]
     for args in arguments:
         for fuel in (0, 1, 2, 3, 5):
             Plain.calls, Plain.most_calls = 0, MOST_CALLS
