@@ -1,7 +1,6 @@
 """Tags as hashes of 128 bits: what crosses between parts instead of a list of labels.
 
-The hash of a tag is made of that of the tag around it and of its label, so a frame needs its parent's alone. The core
-computes the same (`core/include/undertow/path.h`).
+The hash of a tag is made of that of the tag around it and of its label, so a frame needs its parent's alone.
 
 >>> child(ROOT, 1) == child(ROOT, 1), child(child(ROOT, 1), 2) == child(child(ROOT, 2), 1)
 (True, False)

@@ -251,6 +251,8 @@ class _Cutter:
                 self.copy(part, self.index.hoists[site][node.attrs.integer("index")])
         if node.op in COLLECTED:
             self.copy(part, self.index.hoists[node.attrs.integer("site")][node.attrs.integer("index")])
+        if node.op in STARTS:
+            self.enter(part, self.index.site(node).callee)
         if "site" in node.attrs and node.op != "outer":
             for phase in range(phase_of(node) + 1):
                 for start in self.index.starts.get((node.attrs.integer("site"), phase), ()):
