@@ -2,4 +2,5 @@
 
 import signal
 
-signal.pause()
+if __name__ == "__main__":
+    signal.pause()
