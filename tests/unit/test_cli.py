@@ -266,6 +266,7 @@ def test_passes(undertow: Callable[..., Done]) -> None:
     assert [line.split()[0] for line in lines] == [
         "simplify",
         "delay",
+        "unorder",
         "restore",
         "split",
         "reap",
