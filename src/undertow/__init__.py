@@ -15,7 +15,7 @@ from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-import numpy as _numpy  # noqa: F401  # before the core, whose BLAS starts threads: after it NumPy takes twice as long
+import numpy as _numpy  # noqa: F401  # before the core, whose BLAS starts threads: after it NumPy takes longer
 
 import undertow.frontend.syntax.strings as _strings  # noqa: F401  # it hears what is compiled from now on
 

@@ -182,6 +182,12 @@ std::vector<int64_t> lane_bytes_of(const Plan& plan) {
   return bytes;
 }
 
+/// Does it only look at its first operand? In a plan that is not valid it might not have one, or have results.
+bool is_check(const OpItem& op, const std::string& name) {
+  const bool gives_nothing = std::ranges::all_of(op.outputs, [](int32_t slot) { return slot == kNoSlot; });
+  return (name == "assert" || name == "raise") && !op.inputs.empty() && gives_nothing;
+}
+
 }  // namespace
 
 Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, std::vector<Constant> constant_values)
@@ -209,7 +215,7 @@ Plan::Plan(std::span<const int64_t> rows, std::span<const std::string> words, st
   for (OpItem& op : ops) {
     if (op.kernel < 0 || op.kernel >= kernel_count) not_a_plan("the number of a kernel is out of range");
     op.is_effect = is_effect[z(op.kernel)];
-    op.is_check = kernel_ops[z(op.kernel)] == "assert" || kernel_ops[z(op.kernel)] == "raise";
+    op.is_check = op.is_effect && is_check(op, kernel_ops[z(op.kernel)]);
     if (!kernels[z(op.kernel)]) op.kernel = -1;
   }
   for (Region& region : regions) {

@@ -30,7 +30,9 @@ void OperatorRunner::run(Table& table, const OpItem& item) {
   const int64_t lanes = is_uniform ? 1 : table.lanes;
   stats_.fired[z(item.node)] += table.lanes;
   position = {item.node, -1};
-  if (item.kernel < 0) {
+  if (item.is_check) {
+    check(table, item, lanes);
+  } else if (item.kernel < 0) {
     run_host(table, item, lanes, is_uniform);
   } else {
     const Kernel& kernel = *plan_.kernels[z(item.kernel)];
@@ -457,19 +459,18 @@ void OperatorRunner::run_group(Table& table, const OpItem& item, const Kernel& k
   }
 }
 
-/// Are all elements true?
-bool OperatorRunner::holds(const View& condition) {
-  if (condition.dtype != DType::Bool) return false;
-  const uint8_t *data = condition.lane<uint8_t>(0), *end = data + condition.count();
-  return std::find(data, end, 0) == end;
+/// An assert or a raise: a fault in the first lane where not all elements of the condition are true.
+void OperatorRunner::check(Table& table, const OpItem& item, int64_t lanes) {
+  for (int64_t k = 0; k < lanes; ++k) {
+    const View condition = tables_.view(table, item.inputs[0], k);
+    if (condition.dtype != DType::Bool) throw Stop{Stop::Kind::Internal, item.node};
+    const uint8_t *data = condition.lane<uint8_t>(0), *end = data + condition.count();
+    if (std::find(data, end, 0) != end) fault(table, item, k);
+  }
 }
 
 void OperatorRunner::run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform) {
   for (int64_t k = 0; k < lanes; ++k) {
-    if (item.is_check) {
-      if (!holds(tables_.view(table, item.inputs[0], k))) fault(table, item, k);
-      continue;
-    }
     lane = k;
     std::vector<View> inputs;
     for (Operand x : item.inputs) inputs.push_back(tables_.view(table, x, k));

@@ -89,7 +89,7 @@ class OperatorRunner {
   static int64_t fewest_of(const Kernel& kernel, std::span<const View> inputs);
   Fault run_lanes(const Table& table, const OpItem& item, const Kernel& kernel, int64_t lanes,
                   std::span<const View> inputs, std::span<const View> outputs);
-  static bool holds(const View& condition);
+  void check(Table& table, const OpItem& item, int64_t lanes);
   void run_host(Table& table, const OpItem& item, int64_t lanes, bool is_uniform);
   int64_t prepare(Table& table, const FusedItem& item, Fused::Lanes* given, Fused::Lanes* outputs);
   int64_t part_at(const Table& table, const OpItem& item, const Kernel& kernel) const;

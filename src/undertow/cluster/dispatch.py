@@ -67,6 +67,19 @@ class Reply:
     error: Exception | None = None
 
 
+def taken_from(replies: deque[Reply]) -> list[Reply]:
+    """All replies that are there; they are so no more."""
+    return [replies.popleft() for _ in range(len(replies))]
+
+
+def results_of(taken: list[Reply]) -> list[tuple[int, int, bytes]]:
+    """What replies give: task, phase, bytes. Raises the first error among them."""
+    for reply in taken:
+        if reply.error is not None:
+            raise reply.error
+    return [(reply.task, reply.phase, b"".join(reply.parts)) for reply in taken]
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A phase of a task, when it ran on which worker: a piece of that worker's track. Seconds of the driver's clock."""

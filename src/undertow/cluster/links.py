@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from undertow.cluster.dispatch import Away, Link, Span, Step
+from undertow.cluster.dispatch import Away, Link, Span, Step, results_of, taken_from
 from undertow.cluster.driver import Driver
 from undertow.cluster.frames import Buffer
 from undertow.cluster.station import Station
@@ -53,11 +53,8 @@ class PoolLink:
         replies = self._link.replies
         with self._station.lock:
             self._station.wait(lambda: bool(replies), seconds)
-            taken = [replies.popleft() for _ in range(len(replies))]
-        for reply in taken:
-            if reply.error is not None:
-                raise reply.error
-        return [(reply.task, reply.phase, b"".join(reply.parts)) for reply in taken]
+            taken = taken_from(replies)
+        return results_of(taken)
 
     def drop(self, task: int) -> None:
         """It has no more phases."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from undertow.cluster.dispatch import results_of, taken_from
 from undertow.cluster.frames import Buffer
 from undertow.cluster.station import Station
 from undertow.cluster.worker import SubLink, Worker
@@ -48,13 +49,10 @@ class MemberLink:
                 machine.wait(-1)
                 machine.busy(+1, station.now())
                 station.wake()
-            taken = [replies.popleft() for _ in range(len(replies))]
+            taken = taken_from(replies)
             if not taken and machine.is_ended:
                 raise WorkerLost(f"this worker has ended: {machine.why}")
-        for reply in taken:
-            if reply.error is not None:
-                raise reply.error
-        return [(reply.task, reply.phase, b"".join(reply.parts)) for reply in taken]
+        return results_of(taken)
 
     def drop(self, task: int) -> None:
         """It has no more phases."""

@@ -91,12 +91,15 @@ class _Owners:
             if number not in is_join:
                 owners[number] = self.placed[number]
         waiting = {number: [port.node for port in self.made_by(number)] for number in joins}
+        users = grouped((makers[0], number) for number, makers in waiting.items() if makers)
+        ready = deque(user for maker, known in users.items() if owners[maker] >= 0 for user in known)
         while waiting:
-            done = [number for number, makers in waiting.items() if makers and owners[makers[0]] >= 0]
             # A cycle through the first values of all: take what is known of the others, or the part of main.
-            for number in done or list(waiting)[:1]:
+            number = ready.popleft() if ready else next(iter(waiting))
+            if number in waiting:
                 makers = waiting.pop(number)
                 owners[number] = next((owners[maker] for maker in makers if owners[maker] >= 0), 0)
+                ready.extend(users.get(number, ()))
         return owners
 
     def made_by(self, number: int) -> list[Port]:

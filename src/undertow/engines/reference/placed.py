@@ -23,7 +23,6 @@ from undertow.engines.reference.run import Run
 from undertow.errors import RunError
 from undertow.ir.path import ROOT, Path, child
 from undertow.ir.placed import Part, Placed
-from undertow.ir.trace import Record
 
 Crossing = tuple[int, Path, Value]  # edge, tag, value
 
@@ -39,9 +38,8 @@ class PartRun(Run):
         options: Options,
         state: State | None,
         post: Callable[[Crossing], None],
-        record: Record | None = None,
     ) -> None:
-        super().__init__(rows, values, options, record, state)
+        super().__init__(rows, values, options, None, state)
         self.part = part
         self.post = post
         self.open_frames: dict[Path, Frame] = {}  # those in which tokens may arrive
@@ -109,7 +107,7 @@ class PlacedPlan:
     def run(
         self, inputs: Sequence[Result], options: Options | None = None, state: State | None = None
     ) -> tuple[list[Result], Stats]:
-        """Run until nothing is left to do. `state` changes only if the run succeeds."""
+        """Run until nothing is left to do. `state` changes only if the run succeeds. Counts are those of part 0."""
         options = options or Options()
         under_way: list[Crossing] = []
         parts = [
@@ -133,8 +131,8 @@ class PlacedPlan:
             for part in parts:
                 state.update(part.state)
         results = {n: value for part in parts for n, value in zip(part.part.fetches, part.results, strict=True)}
-        stats = [part.stats("reference", time.perf_counter() - began) for part in parts]
-        return [checks.own(results[number]) for number in range(len(results))], stats[0]
+        stats = parts[0].stats("reference", time.perf_counter() - began)
+        return [checks.own(results[number]) for number in range(len(results))], stats
 
     def _values(self, part: Part, inputs: Sequence[Result]) -> list[Value]:
         return checks.check_inputs(part.graph, [inputs[index] for index in part.inputs])

@@ -127,8 +127,3 @@ class OwnLink:
             self._link = self._home.link(self._key, b"")
             assert self._link is not None, "the worker has this plan"
         return self._link
-
-
-def guests(home: Home) -> Guests:
-    """What workers import."""
-    return Guests(home)

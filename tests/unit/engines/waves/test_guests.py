@@ -13,6 +13,7 @@ from tests.programs import PROGRAMS, Program
 from tests.support.elsewhere import Elsewhere, elsewhere
 from tests.support.graphs import optimized
 from tests.support.shared_out import (
+    D,
     cut_everywhere,
     fails,
     grown_by_all,
@@ -28,8 +29,6 @@ import undertow as ut
 from undertow import _core
 from undertow.engines.waves import WavesPlan
 from undertow.engines.waves.plan_bytes import pack, unpack
-
-D = 24
 
 
 @pytest.fixture(autouse=True)
