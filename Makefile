@@ -24,7 +24,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-ray chaos lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak bench-ray core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
+.PHONY: help demo test test-torch test-ray chaos lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak bench-ray bench-placed core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
@@ -38,6 +38,7 @@ help:
 	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-ray  two workers beside one on Ray, workers that are lost, and a model of how that grows'
+	@echo 'make bench-placed  tokens between parts of a placed graph, round trips, replicas; on processes of this machine'
 	@echo 'make bench-where  where the time goes on trees: bars by kind of step and by operator'
 	@echo 'make bench-soak  what ten million runs leave in memory (ten minutes or so)'
 	@echo 'make bench-learn SST=FOLDER  what models learn, on the treebank of that folder and on ListOps'
@@ -99,7 +100,7 @@ ADD = $(BIN)/python -m pip install --disable-pip-version-check --no-input '$(cal
 
 bench: $(STAMP)
 	@$(call ADD,bench)
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py soak.py distributed.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,common.py trees.py papers.py where.py learn.py soak.py distributed.py placed.py),$(wildcard benchmarks/*.py)); do \
 	  echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
@@ -136,6 +137,10 @@ bench-ray: $(RAY)/.installed
 	@mkdir -p build/home
 	@HOME=$(CURDIR)/build/home $(RAY)/bin/python benchmarks/distributed.py $(ARGS)
 	@$(BIN)/python benchmarks/distributed_model.py
+
+# Workers are processes of this machine, without Ray.
+bench-placed: $(STAMP)
+	@$(BIN)/python benchmarks/placed.py $(ARGS)
 
 bench-papers: $(STAMP)
 	@$(call ADD,bench)

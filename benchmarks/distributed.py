@@ -4,7 +4,7 @@ Claims: f.map of a heavy function, one call of fib(40), one unbalanced search, a
 TreeLSTM on 256 trees: each at least 1.5 times as fast on two workers as on one. A worker that is killed or frozen is
 noticed in under three seconds. Every other benchmark takes at most 1.05 times as long with workers as without, and a
 millisecond. Results are compared before times are believed. One and two workers take turns; the best of several rounds
-counts. It also measures what `distributed_model.py` needs: ways to workers, the driver's time.
+counts. It also measures what `distributed_model.py` needs (ways to workers, the driver's time), and runs `placed.py`.
 
 `make bench-ray` runs it. Usage: python benchmarks/distributed.py [--quick] [--repeat N] [--only calls,training,...]
 """
@@ -24,6 +24,7 @@ from typing import Any
 
 import common
 import numpy as np
+from placed import measure_placed
 from rivals import forests, networks, ours
 
 import undertow as ut
@@ -376,6 +377,7 @@ PARTS: dict[str, Callable[[Any, Report], None]] = {
     "calls": measure_calls,
     "training": measure_training,
     "lost": measure_lost,
+    "placed": measure_placed,
     "every": measure_every,
 }
 

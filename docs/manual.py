@@ -18,6 +18,7 @@ from typing import Any
 
 import undertow
 from undertow.api.options import Settings
+from undertow.api.placed import PlacedView
 from undertow.api.program import GraphView
 from undertow.engines.contract import Options, Stats
 from undertow.frontend.functions import plain
@@ -95,7 +96,8 @@ _TITLES = {
     "undertow.train.growth": "Reports on models that grow trees",
     "undertow.ray.clusters": "Workers on several machines",
     "undertow.parallel.trainer": "Training on workers",
-    "undertow.frontend.values.scopes": "Order and placement",
+    "undertow.frontend.values.scopes": "Order",
+    "undertow.frontend.values.device": "Placement",
     "undertow.api.behaviors": "Behaviors",
     "undertow.frontend.functions.debug": "Effects",
     "undertow.errors": "Errors",
@@ -121,6 +123,7 @@ _OWNERS: dict[str, list[tuple[type, str]]] = {
     "undertow.api.function": [
         (undertow.Function, "A decorated function has these methods"),
         (GraphView, "A graph prints as text and renders as a picture in a notebook. It has these methods"),
+        (PlacedView, "`placed` gives a view of the parts of a graph, with these methods"),
         (Stats, "`Stats`, the second of the pair that `stats=True` gives"),
     ],
     "undertow.frontend.values.state": [(undertow.Variable, "A variable has these methods")],
@@ -293,10 +296,11 @@ _COMPAT = {
     "function": "Functions", "graph": "Graphs", "session": "Sessions", "tensor": "Tensors and operations",
     "state": "Variables", "control": "Control, order and places", "array": "Tensors made, arranged and picked from",
     "math": "Arithmetic", "nn": "Neural networks", "gradients": "Gradients", "train": "Training",
+    "clusters": "Clusters",
 }  # fmt: skip
 # Methods that other files of compat.v1 use, and no program.
 _COMPAT_INTERNAL = frozenset((
-    "body_of", "callee", "fed_param", "fetched", "library_of", "node_named", "param", "unique_name", "updated",
+    "body_of", "callee", "fed_param", "fetched", "library_of", "node_named", "param", "tasks", "unique_name", "updated",
     "writing_to",
 ))  # fmt: skip
 
@@ -311,13 +315,15 @@ def compat_manual() -> str:
         names = getattr(
             held, "__all__", [n for n, v in vars(tf).items() if getattr(v, "__module__", "") == held.__name__]
         )
-        before = {"function": "function.", "nn": "nn.", "train": "train."}.get(module, "")
+        if module == "train":  # its clusters have a heading of their own
+            names = [name for name in names if getattr(held, name).__module__ == held.__name__]
+        before = {"function": "function.", "nn": "nn.", "train": "train.", "clusters": "train."}.get(module, "")
         lines += [f"\n## {title}\n", _summary(held) + "\n", "| name | meaning |", "|---|---|"]
         for name in names:
             value = getattr(held, name)
             shown = signature(value) if inspect.isroutine(value) else ""
             lines.append(f"| `tf.{before}{name}{shown}` | {_cell(value) if callable(value) else f'`{value!r}`'} |")
-        for owner in ("Tensor", "Operation", "Variable", "Session", "Graph", "Optimizer"):
+        for owner in ("Tensor", "Operation", "Variable", "Session", "Graph", "Optimizer", "ClusterSpec", "Server"):
             if owner in names:
                 lines += _methods(getattr(held, owner), f"`tf.{before}{owner}` has these methods", _COMPAT_INTERNAL)
     dtypes = ", ".join(f"`tf.{n}`" for n, v in vars(tf).items() if isinstance(v, DType) and n in tf.__all__)

@@ -38,7 +38,12 @@ def test_python_gives_the_same(program: Path, tmp_path: Path) -> None:
 
 def printed(arguments: list[str], folder: Path) -> str:
     """What Python prints in an empty folder, on the standard output alone."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+    env = {
+        **os.environ,
+        "XDG_CONFIG_HOME": str(folder.parent),
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONIOENCODING": "utf-8",
+    }
     done = subprocess.run(
         [sys.executable, "-W", "error", *arguments],
         capture_output=True, encoding="utf-8", timeout=60, cwd=folder, env=env, check=False,

@@ -142,7 +142,8 @@ double mean_width_of(const RunStats& stats) {
 
 /// Seconds by kind of step, without those that took none.
 nb::dict seconds_of(const RunStats& stats) {
-  constexpr const char* names[] = {"operators", "branches", "calls", "loops", "maps", "entries", "narrow", "rest"};
+  constexpr const char* names[] = {"operators", "branches", "calls",    "loops", "maps",
+                                   "entries",   "narrow",   "crossing", "rest"};
   nb::dict seconds;
   for (size_t k = 0; k < stats.seconds.size(); ++k)
     if (stats.seconds[k] > 0) seconds[names[k]] = stats.seconds[k];

@@ -9,7 +9,8 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ core of Undertow: kernels over lanes.";
   using namespace undertow;
   numpy::load();
-  for (ModulePart* bind : {bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory,
-                           bind_matmul, bind_optimize, bind_cell, bind_quick, bind_guards, bind_audit, bind_remote})
+  for (ModulePart* bind :
+       {bind_kernel, bind_host, bind_plan, bind_expand, bind_fused, bind_lanes, bind_memory, bind_matmul, bind_optimize,
+        bind_cell, bind_quick, bind_guards, bind_audit, bind_remote, bind_wire})
     bind(module);
 }

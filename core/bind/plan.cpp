@@ -12,6 +12,7 @@
 #include "link.h"
 #include "parts.h"
 #include "plan/describe.h"
+#include "wire.h"
 
 namespace nb = nanobind;
 
@@ -29,9 +30,33 @@ nb::list fused_of(const Plan& plan) {
   return found;
 }
 
+/// The host of a part, which also stops when the other parts do.
+class PartHost final : public Host {
+ public:
+  PartHost(Host& host, const Wire& wire) : host_(host), wire_(wire) {}
+
+  void apply(int32_t node, std::span<const View> inputs, std::span<Value> outputs) override {
+    host_.apply(node, inputs, outputs);
+  }
+  void poll() override {
+    if ((is_stopped = wire_.is_stopped())) throw Interrupted{};
+    host_.poll();
+  }
+  void progress(const RunProgress& progress) override { host_.progress(progress); }
+  void wave(int32_t region, int64_t lanes, int64_t depth, int32_t phase, int32_t stage) override {
+    host_.wave(region, lanes, depth, phase, stage);
+  }
+
+  bool is_stopped = false;
+
+ private:
+  Host& host_;
+  const Wire& wire_;
+};
+
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool shows_progress,
-              bool goes_deep, int64_t threads, nb::object trace, bool timed, nb::object link) {
+              bool goes_deep, int64_t threads, nb::object trace, bool timed, nb::object link, nb::object wire) {
   const Region& main = plan.regions[0];
   const auto slot = [&](int32_t number) -> const ValueType* {
     return number == kNoSlot ? nullptr : &main.slots[static_cast<size_t>(number)];
@@ -43,14 +68,24 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
                            threads, timed,  goes_deep, shows_progress};
   std::optional<PythonLink> workers;
   if (!link.is_none()) workers.emplace(std::move(link));
+  const std::shared_ptr<Wire> across = wire.is_none() ? nullptr : nb::cast<const HeldWire&>(wire).open();
   const Engine engine = [&](std::span<const View> inputs, Host& host, RunStats& stats) {
     try {
-      return run_waves(plan, inputs, options, host, stats, workers ? &*workers : nullptr);
+      if (!across) return run_waves(plan, inputs, options, host, stats, workers ? &*workers : nullptr);
+      PartHost own(host, *across);
+      try {
+        return run_waves(plan, inputs, options, own, stats, nullptr, across.get());
+      } catch (const Interrupted&) {
+        if (own.is_stopped) throw Wire::Stopped{};
+        throw;
+      }
     } catch (const BadMessage& bad) {  // of a worker; it is no ValueError, since no input is wrong
-      throw std::runtime_error("a worker's reply cannot be read: " + std::string(bad.what()));
+      throw std::runtime_error("what a worker has sent cannot be read: " + std::string(bad.what()));
     }
   };
-  return run_with_host(engine, taken, given, arrays, std::move(apply), std::move(where), std::move(trace));
+  return translated([&] {
+    return run_with_host(engine, taken, given, arrays, std::move(apply), std::move(where), std::move(trace));
+  });
 }
 
 }  // namespace
@@ -62,7 +97,8 @@ void bind_plan(nb::module_& module) {
       .def("run", &run, nb::arg("inputs"), nb::arg("apply"), nb::arg("where"), nb::arg("width"), nb::arg("frames"),
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("shows_progress") = false, nb::arg("goes_deep") = false, nb::arg("threads") = 1,
-           nb::arg("trace") = nb::none(), nb::arg("timed") = false, nb::arg("link") = nb::none());
+           nb::arg("trace") = nb::none(), nb::arg("timed") = false, nb::arg("link") = nb::none(),
+           nb::arg("wire") = nb::none());
   module.def("decode", &decode<Plan>, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "bytes.h"
 #include "interpreter.h"
 #include "link.h"
 #include "parts.h"
@@ -18,23 +19,6 @@ namespace nb = nanobind;
 
 namespace undertow {
 namespace {
-
-/// Bytes of an object that has a buffer, as long as this lives.
-class Bytes {
- public:
-  explicit Bytes(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-  ~Bytes() { PyBuffer_Release(&view_); }
-  std::span<const std::byte> span() const {
-    return {static_cast<const std::byte*>(view_.buf), static_cast<size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_;
-};
 
 /// A guest, and what it refers to.
 struct HeldGuest {

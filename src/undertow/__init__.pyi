@@ -63,9 +63,9 @@ from undertow.frontend.functions.sowing import sow as sow
 from undertow.frontend.functions.standard import can_cast as can_cast
 from undertow.frontend.functions.standard import isdtype as isdtype
 from undertow.frontend.functions.standard import result_type as result_type
+from undertow.frontend.values.device import device as device
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
 from undertow.frontend.values.scopes import control_dependencies as control_dependencies
-from undertow.frontend.values.scopes import device as device
 from undertow.frontend.values.static import static as static
 from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType

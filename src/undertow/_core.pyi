@@ -198,6 +198,53 @@ class Guest:
     def stop(self) -> None:
         """End it as soon as possible; from any thread."""
 
+class WireLost(ConnectionError):
+    """A part has closed its end of a wire, or the connection has failed. `args`: the number of the part."""
+
+class WireStopped(Exception):
+    """The descriptor that stops a wire has become readable."""
+
+class Wire:
+    """One part's connections to the other parts of a placed graph. Used by one thread at a time.
+
+    `sockets`, descriptors by part (-1: none), belong to it from now on; `stop` does not.
+    """
+
+    def __init__(self, sockets: Sequence[int], stop: int = -1, window: int = 16777216) -> None: ...
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is on its way to some part that no more should be made for now."""
+    @property
+    def is_sent(self) -> bool:
+        """Whether all has gone to the system."""
+
+    def send(self, part: int, data: bytes | bytearray | memoryview) -> None:
+        """Append to the batch that is being made for a part; a large one begins to go."""
+
+    def flush(self) -> None:
+        """All batches begin to go."""
+
+    def take(self, seconds: float) -> list[tuple[int, bytes]]:
+        """What has come: parts and batches, for each part in order. Waits so long at most; sends what waits meanwhile.
+
+        Raises WireLost and WireStopped, and ValueError if what has come makes no sense.
+        """
+
+    def counts(self) -> list[tuple[int, int, int, int]]:
+        """For each part: batches and bytes that were sent to it, batches and bytes that were taken from it."""
+
+    def pour(self, part: int, row: bytes, count: int) -> None:
+        """Send a row so often, for benchmarks."""
+
+    def swallow(self, part: int, bytes: int) -> None:
+        """Drop what comes, until so many bytes have come from a part in all; likewise."""
+
+    def swing(self, part: int, row: bytes, count: int, begins: bool) -> None:
+        """Send a row and wait for as many bytes, or the other way around, so often; likewise."""
+
+    def close(self) -> None:
+        """Close the sockets: once nobody is in `take` any more."""
+
 class Plan:
     """A static graph, decoded and ready to run. Holds nothing of any run."""
 
@@ -225,11 +272,12 @@ class Plan:
         trace: Callable[[int, int, int, int, int], None] | None = None,
         timed: bool = False,
         link: Link | None = None,
+        wire: Wire | None = None,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
         `apply(node, operands)` runs what has no kernel; where it raises, the tag that it was called for is in `where`.
-        `goes_deep`: no group runs by agenda.
+        `goes_deep`: no group runs by agenda. `wire` leads to the other parts, if this is the plan of one.
         """
 
 def decode(rows: npt.NDArray[np.int64], words: Sequence[str], constants: Sequence[npt.NDArray[np.generic]]) -> Plan:

@@ -10,6 +10,7 @@ class RunOptions(TypedDict, total=False):
     simplify: bool
     overflow: str
     reorder: bool
+    placement: str
     scheduler: str | None
     schedule_seed: int | None
     seed: int | None

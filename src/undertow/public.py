@@ -47,9 +47,9 @@ from undertow.frontend.control.forms import while_loop as while_loop
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.public import *  # noqa: F403
 from undertow.frontend.values import random as random
+from undertow.frontend.values.device import device as device
 from undertow.frontend.values.rows import IndexedRows as IndexedRows
 from undertow.frontend.values.scopes import control_dependencies as control_dependencies
-from undertow.frontend.values.scopes import device as device
 from undertow.frontend.values.state import Variable as Variable
 from undertow.frontend.values.static import static as static
 from undertow.subgraph import SubGraph as SubGraph

@@ -1,4 +1,4 @@
-"""Chaos: worker processes are killed, stopped and held up at random while they train, and while they run tasks.
+"""Chaos: worker processes are killed, stopped and held up at random while they train, run tasks, and parts of graphs.
 
 Nothing is lost: what comes out are the bits of a run without workers. All of `tests/support/workloads.py` is tried, on
 processes, and with `make test-ray` on Ray actors. Each takes ten seconds; `UNDERTOW_CHAOS=120` makes that two minutes,
@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 from tests.support.chaos import HURRIED, Chaos, PatientLauncher, repeated
+from tests.support.placed_runs import expected, in_parts
 from tests.support.workloads import WORKLOADS, Workload
 
 from undertow.cluster.pool import Pool
@@ -24,6 +25,10 @@ pytestmark = pytest.mark.slow
 SECONDS = float(os.environ.get("UNDERTOW_CHAOS", "10"))
 SEED = int(os.environ.get("UNDERTOW_CHAOS_SEED", "1"))
 WORKERS = 3
+PLACED = Workload(
+    "undertow.parallel.service:services", "undertow.engines.waves.guests:Guests", in_parts, expected, many=10
+)
+ALL = {**WORKLOADS, "parts": PLACED}
 MANY = 10_000  # losses of one task, or of one step: here they are no reason to give up
 
 
@@ -36,7 +41,7 @@ def actors(workload: Workload) -> Iterator[Pool]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "SERVICES", workload.services)
         patch.setattr(clusters, "GUESTS", workload.guests)
-        with ut.ray.cluster(workers=2, retries=MANY) as cluster:
+        with ut.ray.cluster(workers=3 if workload is PLACED else 2, retries=MANY) as cluster:
             yield cluster.pool
 
 
@@ -64,10 +69,10 @@ def chaos_in(pool: Pool, workload: Workload, name: str) -> list[int]:
     return late
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", ALL)
 def test_processes(name: str) -> None:
     """Who stands still is left alone for a while; who goes on when it is too late ends itself."""
-    workload = WORKLOADS[name]
+    workload = ALL[name]
     launcher = PatientLauncher(workload.services, workload.guests)
     with Pool(launcher, SocketNetwork(), WORKERS, MANY, HURRIED).open(120.0) as pool:
         late = chaos_in(pool, workload, name)
@@ -77,8 +82,8 @@ def test_processes(name: str) -> None:
 
 @pytest.mark.ray
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", ALL)
 def test_actors(name: str) -> None:
     pytest.importorskip("ray", reason="make test-ray installs it")
-    with actors(WORKLOADS[name]) as pool:
-        chaos_in(pool, WORKLOADS[name], name)
+    with actors(ALL[name]) as pool:
+        chaos_in(pool, ALL[name], name)

@@ -18,6 +18,7 @@ from tests.programs import (
     containers,
     control,
     deep,
+    devices,
     early_returns,
     effects,
     forests,
@@ -91,6 +92,7 @@ _MODULES = (
     lazy,
     deep,
     gradients,
+    devices,
     weak,
 )
 

@@ -164,6 +164,22 @@ class Plain:
         return _map(self, *arrays)
 
 
+class PlainDevice:
+    """What `ut.device` means there: nothing."""
+
+    def __init__(self, name: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
 def _map(function: Callable[..., Any], *arrays: Any) -> Any:
     """`ut.map` as a loop of Python."""
     shared = [getattr(array, "value", None) for array in arrays]
@@ -194,7 +210,7 @@ def _columns(array: Any) -> tuple[list[Any], tree.Structure]:
 def import_plain(path: str, name: str) -> ModuleType:
     """Import a file with `ut.function` meaning nothing, so that Python itself runs what is in it."""
     stand_in = ModuleType("undertow")
-    stand_in.__dict__.update(vars(ut), function=Plain, map=_map)
+    stand_in.__dict__.update(vars(ut), function=Plain, map=_map, device=PlainDevice)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.support.parts import Threads
+
 from undertow.api.options import sharing_out
 from undertow.engines.outside import Reply
 from undertow.engines.waves.guests import Guests
@@ -35,6 +37,9 @@ class Elsewhere:
     """An Outside. `losses`: how often, of a hundred phases, a worker is lost before its reply comes."""
 
     is_eager = True
+    retries = 0
+    size = 3
+    parts = Threads(3).parts  # of programs that name devices
 
     def __init__(self, seed: int = 0, losses: int = 0, workers: int = 3) -> None:
         self.random = random.Random(seed)

@@ -15,7 +15,7 @@ from undertow.ops.op import CATALOGUE
 from undertow.types import DTYPES, type_of
 
 # print acts in Python; variables live there.
-WITHOUT = {"print"} | {name for name, row in CATALOGUE.items() if row.state is not None}
+WITHOUT = {"print"} | {name for name, row in CATALOGUE.items() if row.state or row.tagged}
 OPS = sorted(CATALOGUE.keys() - WITHOUT)
 ELEMENTWISE = {row.name for family in (arith, logic, nn, special) for row in family.ROWS} - {"softmax", "log_softmax"}
 ISAS = _core.isas()

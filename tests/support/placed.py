@@ -11,6 +11,7 @@ from undertow.ir.graph import Node, StaticGraph
 from undertow.ops.effects import is_stateful
 from undertow.ops.op import find
 from undertow.passes.cut import cut
+from undertow.passes.place import device_names, places_of
 from undertow.types import Type
 
 
@@ -39,10 +40,30 @@ class Placed:
         self.seed = seed
         self.parts = parts
 
+    def homes(self, graph: StaticGraph, chance: random.Random) -> list[int]:
+        return homes_by_chance(graph, self.parts, chance)
+
     def plan(self, graph: StaticGraph) -> PlacedPlan:
         chance = random.Random(self.seed)
-        placed = cut(graph, homes_by_chance(graph, self.parts, chance), self.parts)
+        placed = cut(graph, self.homes(graph, chance), self.parts)
         for part in placed.parts:
             spec.check(part.graph, type_rule)
         choose: Callable[[int], int] = chance.randrange
         return PlacedPlan(placed, choose)
+
+
+class PlacedByDevice(Placed):
+    """The same, with its parts where the program says, or the attributes of a library."""
+
+    def __init__(self, seed: int, workers: int, forms_waves: bool = False) -> None:
+        super().__init__(seed, workers + 1)
+        self.forms_waves = forms_waves
+        self.name = f"devices-{seed}-{forms_waves}"
+        self.last: PlacedPlan | None = None
+
+    def homes(self, graph: StaticGraph, chance: random.Random) -> list[int]:
+        return places_of(graph, device_names(self.parts - 1))
+
+    def plan(self, graph: StaticGraph) -> PlacedPlan:
+        self.last = super().plan(graph)
+        return self.last

@@ -39,6 +39,7 @@ MESSAGES = (
     Message(Kind.ERROR, (9, 17), (b"ValueError", b"what", b"")),
     Message(Kind.PEER, (1,), (b"part", b"part")),
     Message(Kind.OPEN, (1 << 32, 1, 2)),
+    Message(Kind.PIPE, (1,), (b"bytes",)),
 )
 
 # How other programs begin to talk.

@@ -279,6 +279,38 @@ def test_passes(undertow: Callable[..., Done]) -> None:
     assert "passes have only a text form" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
 
 
+def test_placed(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "placed.py").write_text(PLACED, encoding="utf-8")
+    done = undertow("graph", "placed.py:fac", "--placed")
+    assert done.out.startswith("placed 1 parts=2 edges=2\n") and "\nedge 1 fac/less_equal: 0 -> 1\n" in done.out, (
+        done.err
+    )
+    assert undertow("graph", "placed.py:fac", "--placed", "--workers", "3").out.startswith("placed 1 parts=4")
+    assert undertow("graph", "placed.py:fac", "5", "--placed", "-o", "fac.svg").code == 0
+    assert "worker:0" in (tmp_path / "fac.svg").read_text()
+    assert "bold,dashed" in undertow("graph", "placed.py:fac", "--placed", "--format", "dot").out
+    assert "no such worker" in undertow("graph", "placed.py:fac", "--placed", "--workers", "0").err
+    assert "is for --placed" in undertow("graph", "placed.py:fac", "--workers", "2").err
+    assert "% part 1, worker:0" in undertow("graph", "placed.py:fac", "--placed").out
+    assert undertow("graph", "placed.py:fac", "--placed", "--placement", "auto").out.startswith("placed 1 parts=2")
+    assert "is for --placed" in undertow("graph", "placed.py:fac", "--placement", "auto").err
+    assert "neither a plan" in undertow("graph", "placed.py:fac", "--placed", "--plan").err
+
+
+PLACED = """\
+import undertow as ut
+
+
+@ut.function
+def fac(n: ut.i64) -> ut.i64:
+    if n <= 0:
+        return 1
+    with ut.device("worker:0"):
+        less = n - 1
+    return n * fac(less)
+"""
+
+
 @pytest.mark.parametrize("function", ["total", "pair", "draw"])
 def test_graph_without_arguments(undertow: Callable[..., Done], function: str) -> None:
     done = undertow("graph", f"my_programs.py:{function}")

@@ -1,4 +1,7 @@
-"""`undertow cluster`, where nothing runs: texts and errors. With Ray: distributed/test_ray_cluster.py."""
+"""`undertow cluster` and `undertow server`, where nothing runs: texts and errors.
+
+With Ray: distributed/test_ray_cluster.py; with servers: distributed/test_servers.py.
+"""
 
 from __future__ import annotations
 
@@ -100,3 +103,22 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[1] == ["10.0.0.5", "alive", "8", "6", "16.0", "GB", "4.0", "GB", "2"]
     assert rows[2] == ["10.0.0.6", "gone", "0"]
     assert rows[4] == ["0", "10.0.0.5", "4711", "alive", "01000000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--cluster", "{"], 2, "--cluster is no JSON"),
+        (["--cluster", "[]"], 2, "--cluster is no JSON object"),
+        (["--cluster", '{"a": ["x"]}'], 1, "no address"),
+        (["--cluster", '{"a": ["x:1", "y:1"]}'], 1, "which task of job 'a'"),
+        (["--cluster", '{"a": {"3": "x:1"}}', "--task", "2"], 1, "job 'a' has no task 2"),
+        (["--cluster", '{"a": ["192.0.2.1:2222"]}'], 1, "cannot listen at tcp://192.0.2.1:2222"),
+    ],
+)
+def test_servers_that_cannot_be(
+    arguments: list[str], code: int, says: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNDERTOW_CLUSTER_KEY", str(home / "key"))
+    done = CliRunner().invoke(cli.app, ["server", *arguments])
+    assert done.exit_code == code and says in " ".join(done.output.replace("│", " ").split()), done.output

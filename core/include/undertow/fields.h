@@ -20,7 +20,7 @@ struct Stage;
 /// A slot of the item's region or, if negative, constant number ~operand.
 using Operand = int32_t;
 
-constexpr int64_t kFieldsHash = 329185875;  // of all records, fields and enums below
+constexpr int64_t kFieldsHash = 3560342416;  // of all records, fields and enums below
 constexpr int64_t kSmall = 64;  // bytes up to which a value shares the memory of its table
 
 enum class RegionKind : uint8_t { Main, Function, Loop, Map, Branch };
@@ -45,12 +45,12 @@ constexpr int64_t count_of(Schedule) { return 2; }
 
 /// An item of a plan.
 struct Item {
-  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected, Fused };
+  enum class Kind : uint8_t { Op, Branch, Call, Loop, Map, Read, Collect, Collected, Fused, Send, Recv, Replica };
   Kind kind;
   int32_t number;  ///< in the table of its kind
 };
 
-constexpr int64_t count_of(Item::Kind) { return 9; }
+constexpr int64_t count_of(Item::Kind) { return 12; }
 
 /// A value passed into a region.
 struct Transfer {
@@ -203,6 +203,30 @@ struct FusedFields {
   std::vector<FusedOutput> outputs{};
 };
 void each_field(auto&& see, FusedFields& x) { see(x.ops); see(x.width); see(x.inputs); see(x.instructions); see(x.outputs); }
+
+/// Sends a value of each lane, under its tag, to another part of a placed graph.
+struct SendFields {
+  int32_t edge{};
+  int32_t part{};  ///< that it goes to
+  Operand from{};  ///< NO_SLOT: an order token
+};
+void each_field(auto&& see, SendFields& x) { see(x.edge); see(x.part); see(x.from); }
+
+/// Waits for what another part sends under the tag of each lane.
+struct RecvFields {
+  int32_t edge{};
+  int32_t part{};  ///< that it comes from
+  int32_t to{};
+};
+void each_field(auto&& see, RecvFields& x) { see(x.edge); see(x.part); see(x.to); }
+
+/// Chooses a number by the tag of each lane.
+struct ReplicaFields {
+  int32_t to{};
+  int32_t count{};  ///< of numbers, from 0 on
+  int32_t salt{};  ///< with another one, another choice
+};
+void each_field(auto&& see, ReplicaFields& x) { see(x.to); see(x.count); see(x.salt); }
 
 /// A place for one value of each lane.
 struct SlotFields : ValueType {

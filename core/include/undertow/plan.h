@@ -82,6 +82,10 @@ struct ReadItem : ReadFields {};
 struct CollectItem : CollectFields {};      // values: always two; a whole value is there twice
 struct CollectedItem : CollectedFields {};  // to: always two; the second is kNoSlot if it is a whole value
 
+struct SendItem : SendFields {};
+struct RecvItem : RecvFields {};
+struct ReplicaItem : ReplicaFields {};
+
 /// Operators of one stage that run together, in one pass over their lanes.
 struct FusedItem {
   struct Input {
@@ -175,6 +179,9 @@ class Plan {
   std::vector<CollectItem> collects;
   std::vector<CollectedItem> collecteds;
   std::vector<FusedItem> fuseds;
+  std::vector<SendItem> sends;
+  std::vector<RecvItem> recvs;
+  std::vector<ReplicaItem> replicas;
   std::vector<Deferral> deferrals;
   CallItem start;  // how main is entered
   std::vector<GroupFields> groups;
@@ -183,7 +190,9 @@ class Plan {
   std::unique_ptr<const agenda::Outline> outline;  // frames and stages; see agenda/outline.h
   std::unique_ptr<const remote::Outline> remote;   // what workers need to run calls; see remote/outline.h
   ~Plan();
-  int32_t nodes = 0;                              // of the static graph
+  int32_t nodes = 0;  // of the static graph
+  /// Of a placed graph: does it have edges to other parts, or make choices by tags?
+  bool is_part() const { return !sends.empty() || !recvs.empty() || !replicas.empty(); }
   mutable std::atomic<int64_t> calls_before = 0;  // made by the last run
   mutable std::vector<LaneCost> lane_costs;       // by group
 };

@@ -13,6 +13,7 @@
 namespace undertow {
 
 class Link;
+class Wire;
 
 /// A single value; the plan knows its dtype and rank.
 struct Value {
@@ -77,8 +78,8 @@ struct RunOptions {
   }
 };
 
-/// What a run spends time on: an item of some kind, narrow code, or anything else.
-enum class Step : uint8_t { Operator, Branch, Call, Loop, Map, Entry, Narrow, Rest };
+/// What a run spends time on: an item of some kind, narrow code, what crosses to other parts, or anything else.
+enum class Step : uint8_t { Operator, Branch, Call, Loop, Map, Entry, Narrow, Crossing, Rest };
 using StepSeconds = std::array<double, static_cast<size_t>(Step::Rest) + 1>;
 
 struct Label {
@@ -133,8 +134,9 @@ struct RunStats {
 };
 
 /// Run; returns a value for each result of main. Throws Stop, and what the host throws. Inputs must not move or change
-/// during the run; results never share memory with them. With a link, parts of the run may run elsewhere.
+/// during the run; results never share memory with them. With a link, some of it may run elsewhere. The plan of a part
+/// of a placed graph needs a wire to the other parts.
 std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                             RunStats& stats, Link* link = nullptr);
+                             RunStats& stats, Link* link = nullptr, Wire* wire = nullptr);
 
 }  // namespace undertow

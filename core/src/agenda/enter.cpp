@@ -13,6 +13,7 @@ void Agenda::enter(Table& table, const Item& item) {
     case Item::Kind::Branch: return enter_branch(table, item.number);
     case Item::Kind::Call: return enter_call(table, item.number);
     case Item::Kind::Loop: return enter_loop(table, item.number);
+    case Item::Kind::Recv: return enter_recv(item.number);
     default:
       for (size_t k = 0; k < batch_.size(); ++k) enter_map(*batch_[k], table, static_cast<int32_t>(k), item.number);
   }
@@ -79,6 +80,7 @@ Frame* Agenda::call(Frame& frame, int32_t number) {
   callee = frames_.make(item.body, &frame, number, item.visits[z(frame.visits - 1)]);
   callee->site = item.site;
   callee->depth = frame.depth + 1;
+  label(*callee, frame.path);
   ++stats_.activations;
   if (run_.deepen(callee->depth, {})) deepest_ = callee;
   if (item.makes_entry) callee->entry = make_entry(frame, item);
@@ -103,8 +105,16 @@ void Agenda::enter_loop(Table& table, int32_t number) {
     Frame* inside = frames_.make(plan.item->body, &frame, number, 1);
     inside->site = plan.item->site;
     inside->index = 0;
+    label(*inside, frame.path);
     return inside;
   });
+}
+
+/// Frames whose token has come go on; others wait for it.
+void Agenda::enter_recv(int32_t number) {
+  if (!crossing_) throw Stop{Stop::Kind::Internal};
+  now_ = batch_[0];
+  crossing_->arm(outline_.recvs[z(number)], batch_);
 }
 
 void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number) {
@@ -124,6 +134,7 @@ void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number)
       Frame* inside = frames_.make(item.body, &frame, number, visits);
       inside->site = item.site;
       inside->index = k;
+      label(*inside, frame.path);
       lanes.frames.push_back(inside);
     }
     lanes_[0].assign(z(count), lane);

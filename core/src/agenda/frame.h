@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agenda/outline.h"
+#include "agenda/path.h"
 #include "memory/table.h"
 
 namespace undertow::agenda {
@@ -23,6 +24,7 @@ struct Frame {
   int32_t visits;
   int32_t stage;  ///< of the outline: the one that it waits for or runs
   int64_t pending;
+  Path path;  ///< in parts of a placed graph
 
   std::byte* at(int64_t place) { return reinterpret_cast<std::byte*>(this) + place; }
   Frame** links() { return reinterpret_cast<Frame**>(this + 1); }
@@ -63,6 +65,7 @@ class Frames {
     frame->site = 0;
     frame->visits = visits;
     frame->pending = 0;
+    if (parent != nullptr) frame->path = parent->path;
     auto* word = reinterpret_cast<uint64_t*>(frame + 1);
     for (auto* end = reinterpret_cast<uint64_t*>(frame->at(plan.zeroed)); word != end; ++word) *word = 0;
     if (plan.is_counted && ++tables_.frames > tables_.peak_frames) count();

@@ -10,6 +10,8 @@
 
 namespace undertow::agenda {
 namespace {
+constexpr int64_t kSentAtOnce = 1 << 17;  // bytes: half of the memory that is read from a socket at once
+constexpr int64_t kFewest = 64;           // lanes: matrix products want no fewer
 
 class OutlineBuilder {
  public:
@@ -68,6 +70,7 @@ class OutlineBuilder {
         made.phase = phase;
         made.number = static_cast<int32_t>(&stage - program.stages.data());
         for (const Item& item : stage.run) made.is_heavy = made.is_heavy || is_heavy(r, item);
+        if (const int64_t bytes = sent(r, stage); bytes > 0) made.most = std::max(kFewest, kSentAtOnce / bytes);
         const std::set<int32_t> own = makes(stage);
         for (const auto& [slot, stages] : used_[z(r)]) {
           if (own.contains(slot) || !stages.contains(number)) continue;
@@ -82,6 +85,19 @@ class OutlineBuilder {
       end.phase = phase++;
     }
     out_.regions.push_back(std::move(region));
+  }
+
+  /// Bytes that a lane sends, as far as they are known.
+  int64_t sent(int32_t r, const Stage& stage) const {
+    int64_t bytes = 0;
+    for (const Item& item : stage.run) {
+      if (item.kind != Item::Kind::Send) continue;
+      const int32_t from = plan_.sends[z(item.number)].from;
+      if (from < 0) continue;
+      const Slot& slot = plan_.regions[z(r)].slots[z(from)];
+      if (!slot.is_dynamic) bytes += slot.bytes;
+    }
+    return bytes;
   }
 
   std::set<int32_t> makes(const Stage& stage) const {
@@ -151,6 +167,7 @@ class OutlineBuilder {
       if (item.kind == Item::Kind::Call) entered(out_.calls, call(r, plan_.calls[at]));
       if (item.kind == Item::Kind::Loop) entered(out_.loops, loop(r, plan_.loops[at]));
       if (item.kind == Item::Kind::Map) entered(out_.maps, map(r, plan_.maps[at]));
+      if (item.kind == Item::Kind::Recv) entered(out_.recvs, recv(r, plan_.recvs[at]));
     }
   }
 
@@ -189,6 +206,11 @@ class OutlineBuilder {
     MapPlan made{&item, {}};
     for (const Transfer& t : item.outers) add(made.outers, r, t.from, item.body, t.to);
     return made;
+  }
+
+  RecvPlan recv(int32_t r, const RecvItem& item) const {
+    if (item.to == kNoSlot) return {&item, nullptr, -1};
+    return {&item, &plan_.regions[z(r)].slots[z(item.to)], out_.regions[z(r)].places[z(item.to)]};
   }
 
   static constexpr int32_t kElsewhere = -1;

@@ -37,6 +37,8 @@ struct StagePlan {
   Carries stores;              ///< values that it writes and other stages read
   std::vector<Item> entered;   ///< numbers are those of the outline
   bool is_heavy = false;       ///< does it work on arrays?
+  /// Lanes that run it together, at most: what it sends then goes while it is in the cache, and others can begin.
+  int64_t most = INT64_MAX;
 };
 
 /// The layout of a frame: its head, links to what it has entered, arrays by reference, small values.
@@ -78,6 +80,12 @@ struct MapPlan {
   Carries outers;
 };
 
+struct RecvPlan {
+  const RecvItem* item;
+  const Slot* slot;  ///< null: an order token
+  int32_t place;     ///< in the frame; -1: nothing reads it
+};
+
 struct Outline {
   std::vector<RegionPlan> regions;
   std::vector<StagePlan> stages;
@@ -85,6 +93,7 @@ struct Outline {
   std::vector<CallPlan> calls;
   std::vector<LoopPlan> loops;
   std::vector<MapPlan> maps;
+  std::vector<RecvPlan> recvs;
 };
 
 /// The outline points into the plan, which owns it.

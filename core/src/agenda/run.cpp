@@ -8,7 +8,9 @@
 
 namespace undertow::agenda {
 
-Agenda::Agenda(Run& run) : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables) {}
+Agenda::Agenda(Run& run) : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables) {
+  if (run.wire != nullptr) crossing_.emplace(*run.wire, run.plan, outline_, run.tables);
+}
 
 /// Queue a frame for its stage; at the end of a phase it returns at once.
 void Agenda::queue(Frame* frame) {
@@ -40,6 +42,13 @@ void Agenda::step() {
   Level& level = top();
   const size_t best = best_stage(level);
   const bool is_light = best < level.queues.size() && !outline_.stages[best].is_heavy;
+  if (crossing_ && deep_ == 1 && (!is_light || crossing_->is_full())) {
+    crossing_->flush();
+    const bool has_work = best < level.queues.size() || !level.calls.empty();
+    if (!has_work && !crossing_->is_awaited()) throw Stop{Stop::Kind::Internal};
+    // What comes now makes heavy stages wider. Without credit, no more is made until others have taken what there is.
+    if (receive(has_work && !crossing_->is_full() ? 0 : kBetweenLooks) || !has_work || crossing_->is_full()) return;
+  }
   if (!level.calls.empty() && !is_light) {
     Invocation* next = level.calls.back();
     level.calls.pop_back();
@@ -48,13 +57,37 @@ void Agenda::step() {
   }
   if (best == level.queues.size()) throw Stop{Stop::Kind::Internal};
   std::vector<Frame*>& found = level.queues[best];
-  const size_t count = std::min(found.size(), z(options_.width));
+  const size_t count = std::min(found.size(), z(std::min(options_.width, outline_.stages[best].most)));
   batch_.assign(found.end() - static_cast<std::ptrdiff_t>(count), found.end());
   found.resize(found.size() - count);
   now_ = batch_[0];  // earlier ones may have been freed
   run_.poll.tick();  // operators poll too
   run_stage(outline_.stages[best]);
   batch_.clear();
+}
+
+/// Take what has come from other parts. Whether frames have come to a stage by that.
+bool Agenda::receive(double seconds) {
+  arrived_.clear();
+  now_ = main_;
+  clock_.to(Step::Crossing);
+  crossing_->receive(seconds, arrived_);
+  if (seconds > 0) run_.poll.look();
+  come_back(arrived_);
+  return !arrived_.empty();
+}
+
+void Agenda::send(Table& table, const SendItem& item) {
+  if (!crossing_) throw Stop{Stop::Kind::Internal};
+  if (item.from == kNoSlot) return crossing_->send(item, batch_, nullptr, {});
+  crossing_->send(item, batch_, &tables_.slot(*table.region, item.from), tables_.column(table, item.from));
+}
+
+void Agenda::choose(Table& table, const ReplicaItem& item) {
+  if (!crossing_) throw Stop{Stop::Kind::Internal};
+  auto* to = reinterpret_cast<int64_t*>(tables_.own(table, item.to));
+  const Access access;
+  for (size_t k = 0; k < batch_.size(); ++k) to[k] = choice(batch_[k]->path, item.salt, item.count);
 }
 
 void Agenda::run_stage(const StagePlan& stage) {

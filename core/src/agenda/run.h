@@ -7,9 +7,11 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "agenda/crossing.h"
 #include "agenda/frame.h"
 #include "run/clock.h"
 #include "run/door.h"
@@ -43,6 +45,8 @@ struct Outgoing : TablePart {
   std::vector<Entry*> below;
 };
 
+constexpr double kBetweenLooks = 0.02;  // seconds for which a run that waits is not asked whether to stop
+
 class Agenda final : public TableRunner {
  public:
   explicit Agenda(Run& run);
@@ -64,6 +68,7 @@ class Agenda final : public TableRunner {
   // visits.cpp
   void begin(Visit& visit);
   void finish(Visit& visit);
+  void finish_crossing();
   Level& top() { return levels_[deep_ - 1]; }
   Place place_of(const Frame& root) const;
   Place out(const Frame* frame, std::vector<Label>& labels) const;
@@ -79,6 +84,9 @@ class Agenda final : public TableRunner {
   void run_stage(const StagePlan& stage);
   void give_entries(Table& table);
   void load(Table& table, int32_t number);
+  void send(Table& table, const SendItem& item) override;
+  void choose(Table& table, const ReplicaItem& item) override;
+  bool receive(double seconds);
   void come_back(std::span<Frame* const> frames);
   Entry* made_entry(const Table&, int32_t call, int64_t lane) const override {
     return batch_[static_cast<size_t>(lane)]->made_entry(call);
@@ -100,6 +108,11 @@ class Agenda final : public TableRunner {
   Frame* call(Frame& frame, int32_t number);
   Entry* make_entry(Frame& frame, const CallItem& item);
   void enter_loop(Table& table, int32_t number);
+  void enter_recv(int32_t number);
+  /// Frames of a part know their tags.
+  void label(Frame& frame, const Path& parent) const {
+    if (crossing_) frame.path = child(parent, frame.site, frame.index);
+  }
   void enter_map(Frame& frame, Table& table, int32_t lane, int32_t number);
   void carry_mapped(std::span<Frame* const> lanes, const Table& table, int64_t lane, const MapItem& item,
                     const Transfer& transfer);
@@ -124,6 +137,8 @@ class Agenda final : public TableRunner {
   size_t deep_ = 0;           ///< active invocations
   std::deque<Visit> visits_;  ///< by number
   std::vector<int32_t> free_visits_;
+  std::optional<Crossing> crossing_;  ///< in parts of a placed graph
+  std::vector<Frame*> arrived_;
   Store<Outgoing> outgoing_;
   Store<Invocation> invocations_;
 };

@@ -41,6 +41,7 @@ void Agenda::enter(Invocation& invocation) {
       frame->depth = invocation.depth;
       frame->entry = part->entry_of(lane);
       frame->index = static_cast<int64_t>(visit.frames.size());
+      frame->path = kRoot;  // of main: no other invocation crosses
       visit.frames.push_back(frame);
     }
     if (invocation.depth > 0) stats_.activations += part->lanes;  // main is not counted
@@ -81,9 +82,17 @@ void Agenda::begin(Visit& visit) {
 
 void Agenda::finish(Visit& visit) {
   Invocation& invocation = *visit.invocation;
+  if (crossing_ && deep_ == 1) finish_crossing();
   --deep_;
   if (invocation.phase + 1 == invocation.visits) free_visits_.push_back(visit.number);
   run_.leave(invocation);
+}
+
+/// Main has returned: what it has sent is still to go.
+void Agenda::finish_crossing() {
+  std::vector<Frame*> none;  // all tokens have been taken
+  for (crossing_->flush(); !crossing_->is_sent(); run_.poll.look()) crossing_->receive(kBetweenLooks, none);
+  crossing_->check_empty();
 }
 
 Place Agenda::place_of(const Frame& root) const {

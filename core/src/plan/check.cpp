@@ -1,6 +1,9 @@
 // Check that numbers are in range and types fit.
 #include "plan/check.h"
 
+#include <set>
+#include <utility>
+
 #include "plan/int_reader.h"
 #include "plan/items.h"
 
@@ -16,6 +19,7 @@ class Checker {
       not_a_plan("the first region is not main");
     find_pinned();
     for (const Region& region : plan_.regions) check_region(region);
+    check_crossing();
     const Region& main = plan_.regions[0];
     if (main.params.size() != 1 || main.results.size() != 1 || main.programs.size() != 1)
       not_a_plan("main has more than one phase");
@@ -213,6 +217,25 @@ class Checker {
         break;
       }
       case Kind::Fused: break;  // its operators are checked one by one
+      case Kind::Send: {
+        const SendItem& send = plan_.sends[at];
+        if (send.edge < 0 || send.part < 0) not_a_plan("the number of an edge or part is negative");
+        if (send.from != kNoSlot) operand(in, send.from);
+        break;
+      }
+      case Kind::Replica: {
+        const ReplicaItem& replica = plan_.replicas[at];
+        const Slot& to = slot(in, replica.to);
+        if (to.dtype != DType::I64 || to.rank() != 0) not_a_plan("the number of a replica is not i64");
+        if (replica.count < 1 || replica.salt < 0) not_a_plan("the count or salt of a replica is out of range");
+        break;
+      }
+      case Kind::Recv: {
+        const RecvItem& recv = plan_.recvs[at];
+        if (recv.edge < 0 || recv.part < 0) not_a_plan("the number of an edge or part is negative");
+        if (recv.to != kNoSlot) slot(in, recv.to);
+        break;
+      }
     }
   }
 
@@ -234,6 +257,32 @@ class Checker {
         ++count;
       }
       if (count != call.siblings) not_a_plan("a family of calls is not complete");
+    }
+  }
+
+  /// Groups that send or receive, or lead to such, run by an agenda, in one piece; an edge ends in one place.
+  void check_crossing() const {
+    std::vector<bool> crosses(plan_.groups.size(), false);
+    std::vector<std::pair<int32_t, int32_t>> enters;
+    std::set<int32_t> edges;
+    for (const Region& region : plan_.regions)
+      each_item(region, [&](int32_t, const Item& item) {
+        if (item.kind == Item::Kind::Recv && !edges.insert(plan_.recvs[z(item.number)].edge).second)
+          not_a_plan("two receive from one edge");
+        if (item.kind == Item::Kind::Send || item.kind == Item::Kind::Recv || item.kind == Item::Kind::Replica)
+          crosses[z(region.group)] = true;
+        each_entered(plan_, item,
+                     [&](int32_t inner, int32_t) { enters.emplace_back(region.group, plan_.regions[z(inner)].group); });
+      });
+    for (bool has_changed = plan_.is_part(); has_changed;) {
+      has_changed = false;
+      for (const auto& [outer, inner] : enters)
+        if (crosses[z(inner)] && !crosses[z(outer)]) crosses[z(outer)] = has_changed = true;
+    }
+    for (size_t group = 0; group < crosses.size(); ++group) {
+      const GroupFields& how = plan_.groups[group];
+      if (crosses[group] && (how.schedule != Schedule::Agenda || how.is_narrow || how.grain != 0))
+        not_a_plan("a group that sends or receives does not run by an agenda, in one piece");
     }
   }
 

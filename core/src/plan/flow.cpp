@@ -173,6 +173,7 @@ class Flow {
         flow.loops[z(loop.loop)] = true;
         break;
       }
+      case Item::Kind::Recv: break;
       default: {
         const MapItem& map = plan_.maps[z(item.number)];
         const MapItem*& first = flow.map_items[z(map.map)];

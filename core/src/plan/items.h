@@ -15,7 +15,8 @@ enum class Reading : uint8_t {
 };
 
 inline bool is_straight(Item::Kind kind) {
-  return kind != Item::Kind::Branch && kind != Item::Kind::Call && kind != Item::Kind::Loop && kind != Item::Kind::Map;
+  return kind != Item::Kind::Branch && kind != Item::Kind::Call && kind != Item::Kind::Loop &&
+         kind != Item::Kind::Map && kind != Item::Kind::Recv;
 }
 
 /// Every item of a stage: see(item).
@@ -108,6 +109,11 @@ void each_read(const Plan& plan, size_t r, const Item& item, See&& see) {
       return;
     case Item::Kind::Collect: return own(plan.collects[at].values);
     case Item::Kind::Collected: return see(r, plan.collecteds[at].like, Reading::Now);
+    case Item::Kind::Send:
+      if (plan.sends[at].from != kNoSlot) see(r, plan.sends[at].from, Reading::Now);
+      return;
+    case Item::Kind::Recv:
+    case Item::Kind::Replica: return;
     case Item::Kind::Fused:
       for (int32_t op : plan.fuseds[at].ops) own(plan.ops[z(op)].inputs);
       return;
@@ -149,7 +155,12 @@ void each_write(const Plan& plan, const Item& item, See&& see) {
   switch (item.kind) {
     case Item::Kind::Op: return all(plan.ops[at].outputs);
     case Item::Kind::Read: return see(plan.reads[at].to);
-    case Item::Kind::Collect: return;
+    case Item::Kind::Collect:
+    case Item::Kind::Send: return;
+    case Item::Kind::Recv:
+      if (plan.recvs[at].to != kNoSlot) see(plan.recvs[at].to);
+      return;
+    case Item::Kind::Replica: return see(plan.replicas[at].to);
     case Item::Kind::Collected: return all(plan.collecteds[at].to);
     case Item::Kind::Fused:
       for (int32_t op : plan.fuseds[at].ops) all(plan.ops[z(op)].outputs);

@@ -65,6 +65,9 @@ class Decoder {
       case Item::Kind::Loop: return add(plan_.loops);
       case Item::Kind::Map: return add(plan_.maps);
       case Item::Kind::Read: return add(plan_.reads);
+      case Item::Kind::Send: return add(plan_.sends);
+      case Item::Kind::Recv: return add(plan_.recvs);
+      case Item::Kind::Replica: return add(plan_.replicas);
       case Item::Kind::Collect: {
         const int32_t number = add(plan_.collects);
         CollectItem& collect = plan_.collects.back();
@@ -106,7 +109,7 @@ void count_parts(const Plan& plan, Region& region) {
   int32_t items = 0;
   each_item(region, [&](int32_t, const Item&) { ++items; });
   each_item(region, [&](int32_t, const Item& item) {
-    if (is_straight(item.kind)) return;
+    if (is_straight(item.kind) || item.kind == Item::Kind::Recv) return;
     int32_t& most = item.kind == Item::Kind::Branch ? region.branches
                     : item.kind == Item::Kind::Call ? region.calls
                     : item.kind == Item::Kind::Loop ? region.loops

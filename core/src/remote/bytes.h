@@ -1,6 +1,7 @@
 // What goes to and fro between machines, number by number. A reader believes nothing of what it reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -15,12 +16,14 @@
 
 namespace undertow::remote {
 
+/// Bytes one after the other, in memory that may be used again. Small values are most of what is put, so nothing is
+/// called for them.
 class Writer {
  public:
   template <class T>
     requires std::is_trivially_copyable_v<T>
   void put(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    std::memcpy(room(sizeof value), &value, sizeof value);
   }
   template <class T>
   void all(const std::vector<T>& values) {
@@ -29,15 +32,37 @@ class Writer {
   }
   /// Room for so many bytes, to be written before anything else is put.
   std::byte* room(int64_t count) {
-    const size_t before = bytes_.size();
-    bytes_.resize(before + z(count));
-    return reinterpret_cast<std::byte*>(bytes_.data() + before);
+    const size_t before = size_;
+    size_ += z(count);
+    if (size_ > memory_.size()) memory_.resize(std::max({size_, 2 * memory_.size(), kLeast}));
+    return reinterpret_cast<std::byte*>(memory_.data() + before);
   }
-  void copy(const void* from, int64_t count) { lanes::copy(room(count), from, count); }
-  std::string take() { return std::move(bytes_); }
+  void copy(const void* from, int64_t count) {
+    if (size_ + z(count) <= memory_.size() || z(count) < kLeast) {
+      lanes::copy(room(count), from, count);
+      return;
+    }
+    memory_.resize(size_);
+    const Access access;
+    memory_.append(static_cast<const char*>(from), z(count));  // into memory that nobody fills with zeros before
+    size_ = memory_.size();
+  }
+  std::string take() {
+    memory_.resize(std::exchange(size_, 0));
+    return std::exchange(memory_, {});
+  }
+
+  int64_t size() const { return static_cast<int64_t>(size_); }
+  /// Give away the memory, of which the first `size` bytes are what was put, and begin anew in other memory.
+  std::string exchange(std::string memory) {
+    size_ = 0;
+    return std::exchange(memory_, std::move(memory));
+  }
 
  private:
-  std::string bytes_;
+  static constexpr size_t kLeast = 256;
+  std::string memory_;
+  size_t size_ = 0;  // what was put: the rest of the memory is room
 };
 
 class Reader {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <iterator>
 
 #include "undertow/run.h"
 
@@ -21,8 +22,10 @@ class StepClock {
   }
 
   void to(Item::Kind kind) {
-    constexpr Step steps[] = {Step::Operator, Step::Branch, Step::Call,  Step::Loop,    Step::Map,
-                              Step::Entry,    Step::Entry,  Step::Entry, Step::Operator};
+    constexpr Step steps[] = {Step::Operator, Step::Branch,   Step::Call,     Step::Loop,
+                              Step::Map,      Step::Entry,    Step::Entry,    Step::Entry,
+                              Step::Operator, Step::Crossing, Step::Crossing, Step::Entry};
+    static_assert(std::size(steps) == count_of(Item::Kind{}));
     to(steps[static_cast<int>(kind)]);
   }
 

@@ -79,9 +79,14 @@ void TableRunner::straight(Table& table, const Item& item) {
         take_collected(tables_, table, collected, lane, made_entry(table, collected.call, lane));
       return;
     }
+    case Item::Kind::Send: return send(table, plan_.sends[z(item.number)]);
+    case Item::Kind::Replica: return choose(table, plan_.replicas[z(item.number)]);
     default: throw Stop{Stop::Kind::Internal};
   }
 }
+
+void TableRunner::send(Table&, const SendItem&) { throw Stop{Stop::Kind::Internal}; }
+void TableRunner::choose(Table&, const ReplicaItem&) { throw Stop{Stop::Kind::Internal}; }
 
 void TableRunner::straight_in_order(Table& table, std::span<const Item> items) {
   for (const Item& item : items) {

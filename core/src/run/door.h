@@ -144,6 +144,10 @@ class TableRunner : public Runner, public Caller {
   /// Several, in order; fused operators one by one if each result is checked.
   void straight_in_order(Table& table, std::span<const Item> items);
   /// The entry that a lane of a table made when it called.
+  /// Send a value of each lane to another part.
+  virtual void send(Table& table, const SendItem& item);
+  /// Choose by the tag of each lane.
+  virtual void choose(Table& table, const ReplicaItem& item);
   virtual Entry* made_entry(const Table& table, int32_t call, int64_t lane) const = 0;
   /// Gather the results of the lanes of a map as one array: in a box, or as elements of a slot. `lane(k)` is a column
   /// that begins with the value of lane k; `locate()` sets the position for errors.

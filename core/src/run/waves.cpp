@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kFirstGift{3}, kBetweenGifts{1};
 }  // namespace
 
 Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, const Run* owner, RunShare* share,
-         Link* to)
+         Link* to, Wire* across)
     : plan(of),
       options(with),
       host(by),
@@ -25,6 +25,7 @@ Run::Run(const Plan& of, const RunOptions& with, Host& by, RunStats& counts, con
       operators(of, tables, by, with, counts, share != nullptr ? &share->packed : nullptr),
       poll(by, with.timeout, owner != nullptr ? owner->poll.began() : Poll::Clock::now()),
       link(to),
+      wire(across),
       owner_(owner),
       is_part_(share != nullptr),
       may_give_(poll.began() + kFirstGift) {
@@ -314,8 +315,8 @@ void Run::locate(Stop& stop) const {
 }
 
 std::vector<Value> run_waves(const Plan& plan, std::span<const View> inputs, const RunOptions& options, Host& host,
-                             RunStats& stats, Link* link) {
-  return Run(plan, options, host, stats, nullptr, nullptr, link).run(inputs);
+                             RunStats& stats, Link* link, Wire* wire) {
+  return Run(plan, options, host, stats, nullptr, nullptr, link, wire).run(inputs);
 }
 
 }  // namespace undertow

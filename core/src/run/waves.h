@@ -42,7 +42,7 @@ class Run final : private Caller {
   /// A whole run; or, given what it shares with its owner, a part of another run: on another thread or, if the owner is
   /// not here, of another process. With a link, lanes may run elsewhere.
   Run(const Plan& plan, const RunOptions& options, Host& host, RunStats& stats, const Run* owner = nullptr,
-      RunShare* share = nullptr, Link* link = nullptr);
+      RunShare* share = nullptr, Link* link = nullptr, Wire* wire = nullptr);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run();
@@ -108,6 +108,7 @@ class Run final : private Caller {
   StepClock clock;
   Poll poll;
   Link* const link;                ///< to workers; null: all runs here
+  Wire* const wire;                ///< to the other parts of a placed graph; null: there are none
   Column* main_columns = nullptr;  ///< if lockstep or another thread runs main
 
  private:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from undertow import engines
+from undertow.api.placing import check_placement
 from undertow.engines.contract import Engine, Options, bytes_of
 from undertow.engines.demand import Demand
 from undertow.engines.expand import Expand
@@ -38,7 +39,7 @@ PYTHON = "python"  # no engine: the undecorated function runs, see `api/plain.py
 _ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
-_OF_GRAPHS = {"engine", "simplify", "overflow", "reorder"}
+_OF_GRAPHS = {"engine", "simplify", "overflow", "reorder", "placement"}
 OPTIONS = _LIMITS | _OF_GRAPHS
 _EVERYWHERE = ("max_depth", "memory", "frames", "timeout", "threads", "check_finite")
 
@@ -54,6 +55,7 @@ class Settings:
     reorder: bool = False  # may a loop's numbers be added up in another order?
     stream: Stream | None = None  # of `with ut.options(seed=...)`: each run draws the next seed from it
     is_shared_out: bool = False  # may runs use workers?
+    placement: str = "devices"  # which parts of a graph they run: as the program says, as is found ("auto"), or "none"
     # For calls that the core runs at once; None if they may not.
     quick: RunOptions | None = field(init=False, repr=False, compare=False)
 
@@ -70,6 +72,11 @@ class Settings:
     def is_checked(self) -> bool:
         """Is an integer that overflows a fault?"""
         return self.overflow == "error"
+
+    @property
+    def is_placeable(self) -> bool:
+        """May parts of a run be placed on workers? A trace is of one process."""
+        return self.placement != "none" and self.limits.trace is None and self.find_engine().name == "waves"
 
     def with_(self, **changes: Any) -> Settings:
         """These settings with some changed."""
@@ -108,9 +115,10 @@ class Settings:
             raise UndertowError(
                 f"reorder must be True or False, not {brief(reorder)}", hint="leave it out, or write reorder=True"
             )
+        placement = check_placement(changes.pop("placement", self.placement))
         stream = None if "seed" in changes else self.stream
         limits = replace(self.limits, **changes)
-        chosen = Settings(engine, limits, is_simple, overflow, reorder, stream, self.is_shared_out)
+        chosen = Settings(engine, limits, is_simple, overflow, reorder, stream, self.is_shared_out, placement)
         if orders and engine not in ("auto", _ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
@@ -188,6 +196,8 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     overflow        what an integer does that does not fit its dtype: "wrap" around, or be an "error", which costs time
     reorder         True lets a loop over recursive calls add up and multiply their results at once, in another order
                     than the program's: floats are rounded otherwise
+    placement       on a cluster, which workers run what of a graph: "devices" as `ut.device` says, "auto" where it
+                    pays, by an estimate; "none": no worker has a part of its own
     seed            of random numbers, an integer: each run in the block draws other ones, the same in each block with
                     that seed; f.run(x, seed=0) draws the same each time. None: new ones in each run
     max_depth       how deep calls may nest; None for no limit

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 from undertow.api.collection import collection_paused
 from undertow.api.open_lengths import Axes, are_long, means_the_same, open_axes, with_open_lengths
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, settings
+from undertow.api.placed import PlacedView
+from undertow.api.placing import names_devices, placed_plan
 from undertow.api.quick import direct, quick
+from undertow.engines import outside
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.reference.first import first_fault
@@ -80,9 +83,11 @@ class Program:
     libraries: dict[tuple[bool, ...], Library] = field(default_factory=dict)  # by the arguments of `make_library`
     graphs: dict[int, StaticGraph] = field(default_factory=dict)  # by the identity of the library
     plans: dict[tuple[str, bool, bool, bool], Plan] = field(default_factory=dict)  # by the arguments of `plan`
+    placed: dict[tuple[object, ...], Plan | None] = field(default_factory=dict)  # by the arguments of `placed_plan`
     opened: Axes | None = None  # axes of the arguments whose lengths were known, and are open now
     direct: Direct | None = None  # the plan that is run by default, if the core needs nothing else to run it
     is_kept: bool = True  # for other calls
+    has_devices: bool | None = None  # does it name any? None: nobody has looked
 
     def takes(self, arguments: Arguments) -> bool:
         """Are these arguments of the types that it was captured for?"""
@@ -105,9 +110,14 @@ class Program:
         hidden = guards.read(objects)
         return None if hidden is None else leaves + hidden
 
-    def library(self, engine: Engine, simplify: bool, checked: bool = False, reorder: bool = False) -> Library:
-        """The library that an engine runs: simplified, and with checks for integers that overflow, or not."""
-        key = engine.takes_hoisted and simplify, simplify, checked, engine.forms_waves, reorder
+    def library(
+        self, engine: Engine, simplify: bool, checked: bool = False, reorder: bool = False, is_placed: bool = False
+    ) -> Library:
+        """The library that an engine runs: simplified, and with checks for integers that overflow, or not.
+
+        One that is to be placed has copies of functions that several workers run.
+        """
+        key = engine.takes_hoisted and simplify, simplify, checked, engine.forms_waves, reorder, is_placed
         if key not in self.libraries:
             # Of threads that make one at once, the first one's stays: `graphs` knows libraries by their identity.
             self.libraries.setdefault(key, apart(self._within_bounds, make_library, self.captured.library, *key))
@@ -128,6 +138,26 @@ class Program:
                 if engine is ENGINES[DEFAULT_ENGINE] and simplify and not (checked or reorder):
                     self.direct = direct(self.captured, plan)
         return self.plans[key]
+
+    def placed_plan(self, chosen: Settings) -> Plan | None:
+        """The plan of the graph in parts, if workers that are there run some of it; None if it runs whole."""
+        workers = outside.current()
+        if workers is None or not chosen.is_placeable or not (chosen.placement == "auto" or self.names_devices()):
+            return None
+        key = chosen.simplify, chosen.is_checked, chosen.reorder, chosen.placement, workers.size
+        if key not in self.placed:
+            begin(chosen)
+            with collection_paused():
+                graph = self.static(self.library(chosen.find_engine(), *key[:3], is_placed=True))
+                made = apart(self._within_bounds, placed_plan, graph, workers.size, chosen.placement)
+                self.placed.setdefault(key, made)
+        return self.placed[key]
+
+    def names_devices(self) -> bool:
+        """Does the program say what runs on workers?"""
+        if self.has_devices is None:
+            self.has_devices = names_devices(self.captured.library)
+        return self.has_devices
 
     def _within_bounds(self, make: Callable[..., _Result], *args: Any) -> _Result:
         """Call what makes a library, graph or plan: the passes may not make too much of a file."""
@@ -189,6 +219,8 @@ class Program:
     def ready(self, chosen: Settings) -> Plan:
         """The plan of the chosen engine, which is made within the limits."""
         engine = chosen.find_engine()
+        if chosen.is_shared_out and (placed := self.placed_plan(chosen)) is not None:
+            return placed
         plan = self.plans.get((engine.name, chosen.simplify, chosen.is_checked, chosen.reorder))
         if plan is None:
             begin(chosen)
@@ -204,8 +236,13 @@ class Program:
         begin(chosen)
         with collection_paused():
             is_simple = chosen.simplify if simplify is None else simplify
-            library = self.library(chosen.find_engine(), is_simple, chosen.is_checked, chosen.reorder)
-            return GraphView(self.static(library), library)
+            engine = chosen.find_engine()
+            library = self.library(engine, is_simple, chosen.is_checked, chosen.reorder)
+
+            def replicated() -> StaticGraph:
+                return self.static(self.library(engine, is_simple, chosen.is_checked, chosen.reorder, is_placed=True))
+
+            return GraphView(self.static(library), library, replicated if self.names_devices() else None)
 
 
 class Programs:
@@ -294,9 +331,12 @@ class Programs:
 class GraphView:
     """A static graph for display: prints as text, renders as a picture in a notebook."""
 
-    def __init__(self, graph: StaticGraph, library: Library) -> None:
+    def __init__(
+        self, graph: StaticGraph, library: Library, replicated: Callable[[], StaticGraph] | None = None
+    ) -> None:
         self.static = graph
         self.library = library
+        self._replicated = replicated
 
     def __str__(self) -> str:
         return text.dump(self.static, spans=False)
@@ -321,6 +361,13 @@ class GraphView:
         from undertow.viz.dot import dot
 
         return dot(self.static)
+
+    def placed(self, workers: int | None = None, placement: str = "devices") -> PlacedView:
+        """The graph in parts, as on a cluster with so many workers; if not given, with as many as `ut.device` names.
+
+        placement="auto" finds what pays, for any number of workers.
+        """
+        return PlacedView(self.static if self._replicated is None else self._replicated(), workers, placement)
 
     def text(self, spans: bool = True) -> str:
         """The text form; `undertow.ir.text.parse` reads it back."""

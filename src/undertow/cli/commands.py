@@ -1,4 +1,4 @@
-"""The command line: `undertow demo | run | graph | data | train | predict | doctor | cluster`.
+"""The command line: `undertow demo | run | graph | data | train | predict | doctor | server | cluster`.
 
 Results go to stdout, everything else to stderr. Exit codes: 0, 1 if the program failed, 2 for wrong usage.
 Only the command that is run is loaded: most of them need all of Undertow, and their help needs nothing of it.
@@ -25,6 +25,7 @@ COMMANDS = (
     ("graph", "programs", "Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."),  # noqa: E501
     ("doctor", "doctor", "Show the installation: versions, machine, engines and optional packages."),
     ("data", "data", "Inspect, convert and generate files of trees."),
+    ("server", "server", 'Serve as one task of a cluster: start workers for sessions of compat.v1, tf.Session("grpc://HOST:PORT").'),
     ("cluster", "cluster", "Start, show and end a Ray cluster of your own, which ut.ray.connect() finds."),
 )  # fmt: skip
 # Arguments such as -3 are numbers; `programs` reports options that do not exist.

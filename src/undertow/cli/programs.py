@@ -47,6 +47,13 @@ class Format(str, Enum):
     dot = "dot"
 
 
+class Placement(str, Enum):
+    """How `undertow graph --placed` finds the part of what has no device."""
+
+    devices = "devices"
+    auto = "auto"
+
+
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the picture and the trace.")] = Path("build/demo"),
     lesson: Annotated[int, typer.Option(help="Number of trees for the final training step; 0 skips it.")] = 3000,
@@ -101,6 +108,11 @@ def graph(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the plan that the engine executes.")] = False,
     passes: Annotated[bool, typer.Option("--passes", help="Print what each pass does.")] = False,
+    placed: Annotated[bool, typer.Option("--placed", help="Cut it into the parts that its devices name.")] = False,
+    workers: Annotated[int | None, typer.Option(min=0, help="With --placed: how many workers there are.")] = None,
+    placement: Annotated[
+        Placement | None, typer.Option(help="With --placed: where devices say, or where it pays by an estimate.")
+    ] = None,
 ) -> None:
     """Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."""
     arguments = [_literal(value) for value in values or []]
@@ -113,6 +125,12 @@ def graph(
                 "a plan has only a text form" if plan else "passes have only a text form",
                 "--plan" if plan else "--passes",
             )
+        if workers is not None and not placed:
+            raise _usage("the number of workers is for --placed", "--workers")
+        if placement is not None and not placed:
+            raise _usage("a placement is for --placed", "--placement")
+        if placed and (plan or passes):
+            raise _usage("a placed graph is neither a plan nor a list of passes", "--placed")
         view = _from_here(function.graph(*arguments))
         if passes:
             chosen = settings()
@@ -124,7 +142,8 @@ def graph(
         elif plan:
             text = str(function.plan(*arguments)).rstrip("\n")
         else:
-            text = {Format.text: view.__str__, Format.svg: view.svg, Format.dot: view.dot}[format]().rstrip("\n")
+            shown = view.placed(workers, (placement or Placement.devices).value) if placed else view
+            text = {Format.text: shown.__str__, Format.svg: shown.svg, Format.dot: shown.dot}[format]().rstrip("\n")
         if output is None:
             typer.echo(text)
         else:

@@ -29,6 +29,7 @@ from undertow.cluster.frames import (
     encode_peers,
     read_counters,
 )
+from undertow.cluster.pipe import Pipes
 from undertow.cluster.roster import Entry, Roster, Times
 from undertow.cluster.station import STRANGER, Action, Admit, Carry, Finish, Keys, Lost, Send, Start, Ticket
 from undertow.cluster.tracks import Tracks
@@ -86,6 +87,7 @@ class Driver:
         self.traffic = [Traffic() for _ in range(workers)]
         self.given_up: dict[int, str] = {}  # workers that cannot be started, and why
         self.is_closing = False
+        self.pipes = Pipes()
         self.tracks: Tracks | None = None  # if somebody wants to know
         self._has_come = False  # somebody of whom others have not been told
         self._has_gone = False  # likewise
@@ -136,6 +138,7 @@ class Driver:
     def _lose(self, entry: Entry, why: str, now: float) -> None:
         was_ready = entry.is_ready
         self.roster.lose(entry.incarnation)
+        self.pipes.lose(entry.incarnation)
         channel = self._channels.pop(entry.incarnation)
         self._send(entry, channel.beat(Kind.END))
         self._actions += [Finish(entry.worker, entry.incarnation), Lost(entry.worker, entry.incarnation, why)]
@@ -185,6 +188,17 @@ class Driver:
         call = self._calls[self._count] = Call(entry, name or service)
         self._tell(entry, Message(Kind.CALL, (self._count,), (service.encode(), *parts)))
         return call
+
+    def is_peer(self, incarnation: int) -> bool:
+        """Whether that worker is there."""
+        entry = self.roster.get(incarnation)
+        return entry is not None and entry.is_ready
+
+    def send_pipe(self, incarnation: int, number: int, data: Buffer) -> None:
+        """A message of a pipe, for a worker that is there."""
+        entry = self.roster.get(incarnation)
+        if entry is not None:
+            self._tell(entry, Message(Kind.PIPE, (number,), (data,)))
 
     # ----------------------------------------------------------------------------------------------------------
     # Events
@@ -319,6 +333,9 @@ class Driver:
         if link is not None:
             self.dispatch.close(link)
 
+    def _pipe(self, entry: Entry, message: Message, now: float) -> None:
+        self.pipes.put(entry.incarnation, message)
+
     def _result(self, entry: Entry, message: Message, now: float) -> None:
         call = self._call_of(entry, message, now)
         if call is not None:
@@ -351,6 +368,7 @@ class Driver:
         Kind.CLOSE: _close,
         Kind.RESULT: _result,
         Kind.ERROR: _error,
+        Kind.PIPE: _pipe,
     }
 
     # ----------------------------------------------------------------------------------------------------------

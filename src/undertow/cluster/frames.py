@@ -55,6 +55,7 @@ class Kind(IntEnum):
     ERROR = 19  # from a worker
     PEER = 20  # between workers
     OPEN = 21  # from a worker: a link, by which a task gives lanes away
+    PIPE = 22  # both ways, and between workers: bytes of a pipe, or its end
 
 
 FIRST_NUMBERED = Kind.HELLO
@@ -252,4 +253,5 @@ LAYOUTS = {
     Kind.ERROR: Layout(struct.Struct("!QQ"), 3, 3, each=decode_text),  # call, microseconds; class, what, hint
     Kind.PEER: Layout(struct.Struct("!Q"), 0, MOST_PARTS),  # stream; parts
     Kind.OPEN: Layout(struct.Struct("!QQQ"), 0, 0),  # link, plan, the link of its task
+    Kind.PIPE: Layout(struct.Struct("!Q"), 1, 1),  # pipe; bytes
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from undertow.cluster.extra import over_sockets
 from undertow.cluster.pool import Pool
 from undertow.cluster.process import ProcessLauncher
 from undertow.cluster.roster import Times
-from undertow.errors import UndertowError
 
 
 def open_pool(
@@ -26,11 +26,6 @@ def open_pool(
     with open_pool(2, services="mine:services") as pool:
         pool.call(0, "step", b"...").result()
     """
-    try:
-        from undertow.cluster.sockets import SocketNetwork
-    except ModuleNotFoundError as error:
-        if error.name != "zmq":
-            raise
-        raise UndertowError("workers need pyzmq", hint="pip install 'undertow[ray]'") from None
+    network = over_sockets("sockets", "a worker").SocketNetwork()
     launcher = ProcessLauncher(services, guests, environment, logs)
-    return Pool(launcher, SocketNetwork(), workers, retries, times).open(seconds)
+    return Pool(launcher, network, workers, retries, times).open(seconds)

@@ -14,9 +14,11 @@ from typing import Protocol
 
 from undertow.cluster.dispatch import describe
 from undertow.cluster.frames import Buffer, Peer, as_parts
+from undertow.cluster.pipe import Pipe
 from undertow.cluster.station import Network, Ticket
 from undertow.cluster.stream import Stream
 from undertow.cluster.sublink import MemberLink
+from undertow.cluster.wires import Doors
 from undertow.cluster.worker import Job, Worker
 from undertow.errors import RunError
 
@@ -55,6 +57,7 @@ class Member:
         place: str = "",
     ) -> None:
         self.ticket = ticket
+        self._doors: list[Doors] = []
         self._machine = Worker(ticket, place, os.getpid())
         self._station = network.worker(self._machine, ticket)
         self._services = {} if services is None else dict(services(self))
@@ -93,6 +96,8 @@ class Member:
         self.start()
         with self._station.lock:
             self._station.wait(lambda: self._machine.is_ended)
+        for doors in self._doors:
+            doors.close()
         self._station.close()
         return self._machine.why
 
@@ -276,3 +281,13 @@ class Member:
     def stream(self, number: int, among: Iterable[tuple[int, int]]) -> Stream:
         """Messages between workers, for one purpose. Numbers grow; `among` are (worker, incarnation) pairs."""
         return Stream(self._machine, self._station, number, tuple(among))
+
+    def pipe(self, number: int, incarnation: int) -> Pipe:
+        """Bytes to and from another process, for one purpose: a peer's, or DRIVER's."""
+        return Pipe(self._machine, self._station, number, incarnation)
+
+    def doors(self) -> Doors:
+        """By which others come to this process, with the sockets of wires. They are closed when it ends."""
+        doors = Doors(self._machine, self._station)
+        self._doors.append(doors)
+        return doors

@@ -8,6 +8,9 @@ from typing import Any
 
 from undertow.cluster.member import Member
 
+SERVICES = "undertow.parallel.service:services"
+GUESTS = "undertow.engines.waves.guests:Guests"
+
 
 def load(name: str) -> Callable[[Member], Any] | None:
     """What "module:name" names."""

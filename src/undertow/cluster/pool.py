@@ -17,10 +17,13 @@ from typing import Any
 from undertow.cluster.driver import Call, Driver
 from undertow.cluster.frames import SESSION, Buffer, as_parts
 from undertow.cluster.links import PoolLink as PoolLink
+from undertow.cluster.parts import Parts, PartsRun
+from undertow.cluster.pipe import Pipe
 from undertow.cluster.probe import Way, probe
 from undertow.cluster.roster import Times
 from undertow.cluster.station import Action, Carry, Finish, Launcher, Lost, Network, Start, Station
 from undertow.cluster.tracks import Tracks
+from undertow.cluster.wires import Doors
 from undertow.cluster.worker import Counters
 from undertow.errors import UndertowError, WorkerLost
 
@@ -109,6 +112,8 @@ class Pool:
         self._on_lost: list[Callable[[int, int, str], None]] = []
         self._is_open = False
         self._streams = 0
+        self._retries = retries
+        self._parts = Parts(self)
 
     # ----------------------------------------------------------------------------------------------------------
     # Life
@@ -149,6 +154,7 @@ class Pool:
         if not self._is_open:
             self._station.close()  # it has been bound, if nothing else
             return
+        self._parts.close()
         self._is_open = False
         with self._station.lock:
             self._machine.close()
@@ -191,11 +197,45 @@ class Pool:
         with self._station.lock:
             self._station.wait(lambda: all(f.done() for f in futures) or any(f.failed() for f in futures))
 
+    def wait_for_one(
+        self, futures: Sequence[Future], is_over: Callable[[], bool] = lambda: False, seconds: float | None = None
+    ) -> None:
+        """Wait until one of them is done, or it is over, about which `wake` tells; or for so long."""
+        with self._station.lock:
+            self._station.wait(lambda: is_over() or any(future.done() for future in futures), seconds)
+
+    def wake(self) -> None:
+        """Whoever waits for something looks again."""
+        with self._station.lock:
+            self._station.wake()
+
+    def parts(
+        self,
+        plans: Sequence[tuple[bytes, bytes]],
+        orders: Sequence[Sequence[Buffer]],
+        has_ended: Callable[[bytes], bool],
+    ) -> PartsRun:
+        """Have workers run the other parts of a placed graph (`engines/outside.py`)."""
+        return self._parts.run(plans, orders, has_ended)
+
+    @property
+    def retries(self) -> int:
+        """How often what a lost worker did is done again."""
+        return self._retries
+
     def new_stream(self) -> int:
         """A number for a stream between workers; greater than all before."""
         with self._station.lock:
             self._streams += 1
             return self._streams
+
+    def doors(self) -> Doors:
+        """By which workers come to this process, with the sockets of wires. Close them before the pool."""
+        return Doors(self._machine, self._station)
+
+    def pipe(self, number: int, incarnation: int) -> Pipe:
+        """Bytes to and from an incarnation of a worker. Both ends know the number, and use it for nothing else."""
+        return Pipe(self._machine, self._station, number, incarnation)
 
     @property
     def address(self) -> str:

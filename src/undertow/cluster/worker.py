@@ -30,6 +30,7 @@ from undertow.cluster.frames import (
     encode,
     encode_numbers,
 )
+from undertow.cluster.pipe import Pipes
 from undertow.cluster.station import DRIVER, STRANGER, Action, Admit, Forget, Send, Ticket
 
 log = logging.getLogger("undertow.cluster")
@@ -103,6 +104,7 @@ class Worker:
         self.calls: dict[str, deque[tuple[int, tuple[Buffer, ...]]]] = {}
         self.streams: dict[tuple[int, int], deque[tuple[Buffer, ...]]] = {}  # by stream and incarnation
         self.closed_streams = 0  # up to which nothing is taken any more
+        self.pipes = Pipes()
         self.waiting = 0  # tasks here that wait for tasks elsewhere
         self._busy = 0  # activities that do something
         self._idle_since = 0.0  # while there are none
@@ -227,11 +229,13 @@ class Worker:
             raise BadFrame("it is of no peer")
         if (frame.incarnation, frame.worker) != (source, known.peer.worker):
             raise BadFrame(f"it names worker {frame.worker}, incarnation {frame.incarnation}")
-        if frame.message.kind not in (Kind.PEER, Kind.BEAT):
+        if frame.message.kind not in (Kind.PEER, Kind.PIPE, Kind.BEAT):
             raise BadFrame(f"{frame.message.kind.name} is not for a peer")
         for message in known.channel.receive(frame):
             if message.kind == Kind.PEER:
                 self._put(source, message)
+            elif message.kind == Kind.PIPE:
+                self.pipes.put(source, message)
         self._answer(source, known.channel, now)
 
     def _answer(self, to: int, channel: Channel, now: float) -> None:
@@ -251,6 +255,7 @@ class Worker:
         for incarnation in self._known.keys() - there.keys():
             del self._known[incarnation]
             self._actions.append(Forget(incarnation))
+            self.pipes.lose(incarnation)
             for stream in [stream for stream in self.streams if stream[1] == incarnation]:
                 del self.streams[stream]
         for incarnation, peer in there.items():
@@ -301,6 +306,9 @@ class Worker:
             error = error_of([decode_text(part) for part in message.parts], "a task of this task")
             self._links[link].replies.append(Reply(task, phase, (), error))
 
+    def _pipe(self, message: Message) -> None:
+        self.pipes.put(DRIVER, message)
+
     def _beat_of_driver(self, message: Message) -> None:
         """What it says is in the header."""
 
@@ -316,6 +324,7 @@ class Worker:
         Kind.CALL: _call,
         Kind.REPLY: _reply,
         Kind.FAILED: _failed,
+        Kind.PIPE: _pipe,
     }
 
     # ----------------------------------------------------------------------------------------------------------
@@ -384,11 +393,19 @@ class Worker:
         return (self.ticket.incarnation << NUMBERS) + self._count
 
     # ----------------------------------------------------------------------------------------------------------
-    # Streams between workers
+    # Streams between workers, and pipes
 
     def is_peer(self, incarnation: int) -> bool:
-        """Whether it is there."""
-        return incarnation in self._known
+        """Whether it is there; DRIVER is the driver."""
+        return not self.is_ended and (incarnation == DRIVER or incarnation in self._known)
+
+    def send_pipe(self, incarnation: int, number: int, data: Buffer) -> None:
+        """A message of a pipe, for a process that is there."""
+        message = Message(Kind.PIPE, (number,), (data,))
+        if incarnation == DRIVER:
+            self._tell(message)
+        else:
+            self._send(incarnation, self._known[incarnation].channel.send(message))
 
     def send(self, incarnation: int, stream: int, parts: tuple[Buffer, ...]) -> None:
         """A message for a peer."""

@@ -168,6 +168,8 @@ class Stats:
     seconds: float = 0.0
     step_seconds: dict[str, float] = field(default_factory=dict)  # by kind of step, over all threads; if `timed`
     late: int = 0  # arguments in the program that are computed by need, where the callee uses them
+    parts: int = 1  # in which the graph ran; activations, depths and frames are those of the part that has most
+    crossed: int = 0  # bytes that these have sent to each other
 
     def __str__(self) -> str:
         """A short table: one line for each count."""
@@ -181,13 +183,15 @@ def rows_of(stats: Stats) -> list[tuple[str, str]]:
         ("firings", f"{stats.firings:,} live, {stats.dead_firings:,} dead"),
         ("activations", f"{stats.activations:,}"),
         ("late arguments", f"{stats.late:,}"),
+        ("parts", f"{stats.parts:,}, {stats.crossed:,} bytes sent between them"),
         ("waves", f"{stats.waves:,}, {stats.mean_width:,.1f} lanes wide on average, {stats.peak_width:,} at most"),
         ("frames at once", f"{stats.peak_frames:,}"),
         ("bytes at once", f"{stats.peak_bytes:,}"),
         ("deepest call", f"{stats.max_depth:,}"),
         ("seconds", f"{stats.seconds:.3f}"),
     ]
-    left_out = {name for name, count in (("waves", stats.waves), ("late arguments", stats.late)) if not count}
+    counts = (("waves", stats.waves), ("late arguments", stats.late), ("parts", stats.parts - 1))
+    left_out = {name for name, count in counts if not count}
     return [row for row in rows if row[0] not in left_out]
 
 
@@ -203,7 +207,8 @@ def sum_stats(parts: Sequence[Stats]) -> Stats:
         )
         total.waves += part.waves
         total.seconds += part.seconds
-        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth", "late"):
+        total.crossed += part.crossed
+        for name in ("peak_width", "peak_frames", "peak_bytes", "max_depth", "late", "parts"):
             setattr(total, name, max(getattr(total, name), getattr(part, name)))
         for name, count in part.per_node.items():
             total.per_node[name] = total.per_node.get(name, 0) + count

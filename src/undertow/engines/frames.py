@@ -34,6 +34,8 @@ def kernel_of(node: Node) -> tuple[int, tuple[Any, ...]]:
     The bytes of an array are -1 where its shape is known only at run time.
     """
     op = CATALOGUE[node.op]
+    if op.tagged:
+        raise GraphError(f"{node.name} depends on the tag, and this engine has none for it", node.span)
     code = STATE if op.state else KERNEL if len(node.types) == 1 else KERNELS
     wanted = tuple((_bytes_of(t) if t.shape else t.dtype.numpy.type, t.dtype, t.rank) for t in node.types)
     return code, (op.state or op.eval, node.attrs, *(wanted[0] if code == KERNEL else (wanted,)))

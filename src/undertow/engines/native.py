@@ -172,7 +172,10 @@ class NativePlan:
             fetched, counted = self.call(values, host, where, options)
         except _core.Stopped as stopped:
             raise error_of(self.graph, stopped, options) from None
-        except RunError as error:  # from an operator that the host runs
+        except RunError as error:
+            if not where:  # of a worker
+                raise
+            # from an operator that the host runs
             error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, where[0])
             raise
@@ -216,6 +219,8 @@ def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: 
             return {node.name: count for node, count in zip(graph.nodes, counted.fired, strict=True)}
         if name == "late":
             return sum(site.late for site in graph.sites)
+        if name in ("parts", "crossed"):
+            return getattr(counted, name, int(name == "parts"))  # the core runs one part
         return tuple(counted.deepest) if name == "deepest_tag" else getattr(counted, name)
 
     return LateStats.make(fill, engine=engine, dead_firings=0, seconds=seconds)

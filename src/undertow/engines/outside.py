@@ -8,11 +8,13 @@ worker has. What goes to and fro is bytes. Who moves them, and what happens when
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Protocol
 
+HasEnded = Callable[[bytes], bool]  # says of a reply: has the part come to its end?
+Order = Sequence[Any]  # to run a part once: a message, and large values, as buffers
 Reply = tuple[int, int, bytes]  # task, phase, what it gives
 
 
@@ -48,11 +50,39 @@ class Link(Protocol):
         """The run is over, however it ended: nobody needs its tasks any more, nor what it has published."""
 
 
+class OtherParts(Protocol):
+    """The other parts of a placed graph, while it runs once. Part 0 is here, part k + 1 on worker k."""
+
+    @property
+    def wire(self) -> Any:
+        """The connections of part 0 to them, as the core has them. They fail if one of the others does."""
+
+    def replies(self) -> list[bytes]:
+        """What they reply, in order, when all have ended, or one has not come to its end. Raises WorkerLost."""
+
+    def close(self) -> None:
+        """The run is over, however it ended: whoever still runs a part stops."""
+
+
 class Outside(Protocol):
     """Who has workers."""
 
     def link(self, key: bytes, plan: bytes) -> Link | None:
         """A link for a run that begins. `key` (32 bytes) stands for the plan, which workers need once."""
+
+    @property
+    def size(self) -> int:
+        """How many workers there are when none is lost."""
+
+    @property
+    def retries(self) -> int:
+        """How often a run in parts is begun again when a worker is lost."""
+
+    def parts(self, plans: Sequence[tuple[bytes, bytes]], orders: Sequence[Order], has_ended: HasEnded) -> OtherParts:
+        """Have workers run these parts, once all of them are there: for each a plan, with its key, and an order.
+
+        When one has stopped before its end, the others are stopped, too.
+        """
 
 
 _outside: ContextVar[Outside | None] = ContextVar("outside", default=None)

@@ -26,3 +26,13 @@ def child(parent: Path, site: int, index: int = -1) -> Path:
     first = _mixed((parent[0] + site) & _ALL) ^ parent[1]
     second = _mixed((parent[1] + index + 1) & _ALL) ^ first
     return _mixed((first * 3 + second) & _ALL), _mixed((second * 5 + first) & _ALL)
+
+
+def choice(tag: Path, salt: int, count: int) -> int:
+    """One of `count` numbers, by the tag; other salts choose independently.
+
+    >>> lanes = [choice(child(ROOT, 1, lane), 0, 2) for lane in range(1000)]
+    >>> 450 < sum(lanes) < 550
+    True
+    """
+    return _mixed(((tag[0] ^ tag[1]) + salt) & _ALL) % count

@@ -9,12 +9,14 @@ from undertow.ir.graph import StaticGraph
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one worker runs. Edges have numbers, which Send and Recv name; `sites` are those of the whole graph."""
+    """What one worker runs. Edges have numbers, which Send and Recv name; all other numbers are the whole graph's."""
 
     graph: StaticGraph
-    sites: tuple[int, ...]  # of the whole graph, by site of this one: labels in tags that cross
-    inputs: tuple[int, ...]  # of the whole graph, by input
-    fetches: tuple[int, ...]
+    origins: tuple[int, ...]  # by node of this graph: the node that it is a copy of, sends, receives, or adds up
+    regions: tuple[int, ...]  # by region
+    sites: tuple[int, ...]  # by site: labels in tags that cross
+    inputs: tuple[int, ...]  # by input
+    fetches: tuple[int, ...]  # by fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +34,8 @@ class Placed:
 
     parts: tuple[Part, ...]
     edges: tuple[Edge, ...]
+
+    def __str__(self) -> str:
+        from undertow.ir.placed_text import dump_placed  # it imports this file
+
+        return dump_placed(self, spans=False)

@@ -22,3 +22,6 @@ from undertow.ir.literal import INFIX as INFIX
 from undertow.ir.literal import dump_constants as dump_constants
 from undertow.ir.literal import show_const as show_const
 from undertow.ir.parse import parse as parse
+from undertow.ir.placed_text import dump_placed as dump_placed
+from undertow.ir.placed_text import parse_placed as parse_placed
+from undertow.ir.placed_text import placed_constants as placed_constants

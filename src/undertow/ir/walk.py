@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from undertow.ir.budget import check, paced
-from undertow.ir.graph import EMPTY, FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
+from undertow.ir.graph import EMPTY, Attr, FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, INWARD, READS, SOURCES, STARTS
 
 _BATCH = 1024  # items between looks at the clock
@@ -249,6 +250,18 @@ def phase_of(node: Node) -> int:
 def phase_attr(phase: int) -> dict[str, int]:
     """The inverse of `phase_of`: keywords for Attrs."""
     return {"phase": phase} if phase else {}
+
+
+def device_attr(node: Node) -> dict[str, Attr]:
+    """Where a node is placed, if something says so: keywords for Attrs."""
+    return {"device": node.attrs["device"]} if "device" in node.attrs else {}
+
+
+def placed_like(node: Node, like: Node) -> Node:
+    """The node, and if it has no device of its own, where `like` is. (Switch and Merge compute nothing.)"""
+    if "device" in node.attrs or "device" not in like.attrs or node.op in ("switch", "merge"):
+        return node
+    return replace(node, attrs=node.attrs | device_attr(like))
 
 
 def node_phases(graph: Graph) -> list[int]:

@@ -15,6 +15,7 @@ from undertow.ops import (
     put,
     random,
     reduce,
+    replicas,
     scatter,
     special,
     state,
@@ -23,7 +24,7 @@ from undertow.ops.op import register
 
 FAMILIES = (
     arith, parts, special, logic, nn, reduce, linalg, factor, fft, array, index, scatter, put, create, random, debug,
-    state,
+    state, replicas,
 )  # fmt: skip
 
 for _family in FAMILIES:

@@ -44,6 +44,13 @@ def printing(skipped: int = 0) -> Iterator[Output]:
         _OUTPUT.reset(token)
 
 
+def print_again() -> None:
+    """The run begins again: what it has printed is not printed twice."""
+    output = _OUTPUT.get()
+    if output is not None:
+        output.skipped, output.count = max(output.skipped, output.count), 0
+
+
 def fill_in(template: str, values: Sequence[Value]) -> str:
     """A template with its values filled in; a Fault if they do not fit."""
     try:

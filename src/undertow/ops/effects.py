@@ -1,4 +1,4 @@
-"""Which operators act on the world, and which are functions of their operands alone."""
+"""Which operators act on the world, and which are functions of their operands alone, or of the tag."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def is_stateful(op: str) -> bool:
     return op in CATALOGUE and CATALOGUE[op].state is not None
 
 
+def is_tagged(op: str) -> bool:
+    """Is its result a function of the tag? Then it stays in its activation: elsewhere, it is something else."""
+    return op in CATALOGUE and CATALOGUE[op].tagged is not None
+
+
 def is_pure(op: str) -> bool:
     """Do equal operands give equal results? (Random numbers too: they are functions of a key.)"""
-    return op in CATALOGUE and not CATALOGUE[op].effect and not is_stateful(op)
+    return op in CATALOGUE and not (CATALOGUE[op].effect or is_stateful(op) or is_tagged(op))

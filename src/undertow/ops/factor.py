@@ -118,7 +118,7 @@ def _kernel(
         if is_square and x.shape[-2] != x.shape[-1]:
             raise shapes_differ(name, values[:1])
         try:
-            return (function(*values, **attrs),)
+            return (function(*values, **attrs.without("device")),)
         except np.linalg.LinAlgError as fault:
             raise Fault(str(fault), hint=hint, kind=np.linalg.LinAlgError) from None
 

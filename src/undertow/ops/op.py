@@ -16,6 +16,7 @@ import numpy as np
 
 from undertow.errors import CaptureError, InternalError
 from undertow.ir.graph import Array, Attr, Attrs
+from undertow.ir.path import Path
 from undertow.ops.gradient import Derivative, Gradient, NoGradient, Tangent
 from undertow.types import Type
 
@@ -42,6 +43,7 @@ class Op:
     is_apart: bool = False  # is each operand looked at on its own, so that their run-time shapes need not fit?
     effect: bool = False  # does it act on the world (print, assert)? Then it is ordered and never removed
     state: Callable[..., tuple[Value, ...]] | None = None  # (store, operands, attrs): used instead of `eval`
+    tagged: Callable[[Path, Attrs], tuple[Value, ...]] | None = None  # (tag, attrs): instead of `eval`; no operands
     attrs: Mapping[str, Callable[[Attr], bool]] = field(default_factory=dict)  # what each attribute must be
     is_costly: bool = False  # is its result worth more than the memory that it takes until the next phase?
     # The function of its name that does no more than apply it is made from the row: see frontend.functions.plain.

@@ -15,12 +15,14 @@ from typing import Any
 from undertow.api.function import Function
 from undertow.cluster.frames import Buffer
 from undertow.cluster.member import Member, Service
+from undertow.cluster.parts import SERVICE, STOP
 from undertow.cluster.stream import Stream
 from undertow.errors import RunError, WorkerLost
 from undertow.frontend.values import tree
 from undertow.frontend.values.rows import IndexedRows
 from undertow.parallel.memory import Memory, Passage, View, is_possible
 from undertow.parallel.packing import array_of, message, pack, read, unpack
+from undertow.parallel.part_service import PartService
 from undertow.parallel.program import gradient, loaded
 from undertow.parallel.replica import Replica, Rule
 from undertow.parallel.ring import Messages, all_reduce
@@ -35,8 +37,14 @@ MOST_VIEWS = 16  # of neighbours that are no more, too
 
 def services(member: Member) -> Mapping[str, Service]:
     """What the pool's workers import."""
-    training = Training(member)
-    return {"train": training.serve, "abandon": training.abandon, "echo": list}
+    training, parts = Training(member), PartService(member)
+    return {
+        "train": training.serve,
+        "abandon": training.abandon,
+        SERVICE: parts.serve,
+        STOP: parts.stop,
+        "echo": list,
+    }
 
 
 @dataclass(eq=False)

@@ -201,7 +201,12 @@ class Terms:
         return spans
 
     def _is_same_where_equal(self, base: Term, write: tuple[Place, Term], read: tuple[Place, Term]) -> bool:
-        """If the places were one, would the values be equal? So they are if both have been read there: a swap."""
+        """If the places were one, would the values be equal? So they are if both have been read there: a swap.
+
+        That says all only of places that are the same or apart: slices may overlap.
+        """
         places = {write[0], read[0]}
+        if any(place[:2] != ("index", read[0][1]) for place in places):
+            return False
         return all(value in self._reads and self._reads[value][0] == base and self._reads[value][1] in places
                    for value in (write[1], read[1]))  # fmt: skip

@@ -5,6 +5,8 @@ it must be certain to fire below each entry: it stands in the body, not in a bra
 group is entered. (For shared values: of a graph that main is certain to run.) And the moved results must replace at
 least as many values that nothing else then needs: where nothing recurs, handing over and reading one more value costs
 more than the operator.
+
+Devices: an operator keeps its own. One without gets that of the call before which it is put, or is where main is.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from undertow.ir.draft import Copy
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.implied import param_node
 from undertow.ir.structure import ENTERS
-from undertow.ir.walk import callees_first, components, node_phases, reachable, target_of
+from undertow.ir.walk import callees_first, components, node_phases, placed_like, reachable, target_of
 from undertow.ops.faults import may_fault
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import Type
@@ -46,7 +48,7 @@ def move_operators(library: Library) -> tuple[Library, Counter[str]]:
 
 def _can_move(graph: FunctionGraph, node: Node, phase: int) -> bool:
     row = CATALOGUE.get(node.op)
-    if row is None or row.effect or row.state is not None or len(node.types) != 1 or node.region or phase:
+    if row is None or row.effect or row.state or row.tagged or len(node.types) != 1 or node.region or phase:
         return False
     if not {graph.regions[0].starts[0]}.issuperset(node.controls):
         return False
@@ -242,6 +244,7 @@ def _put_before(copy: Copy, number: int, move: _Move) -> None:
         node = move.target.nodes[at]
         inputs = tuple(values[o] if isinstance(o, Port) else o for o in node.inputs)
         made = _as_moved(node, f"{call.name}.{node.name}", inputs, types[move.target.name, at], region)
+        made = placed_like(made, call)
         values[Port(at)] = Port(draft.add(draft.triggered(made, copy.phases[number], waits=True)))
     new = copy.add(number)
     results = tuple(values[Port(at)] for at in move.hoisted)

@@ -2,8 +2,9 @@
 
 Values come from *owned* nodes: operators of the catalogue, where they are placed, and what comes back from branches and
 bodies, where most of it is made. All that moves values between frames and into branches, their *routes*, has a copy in
-every part that uses it. So an edge crosses only between an owned node and a copy of something in the same frame, and a
-token crosses under the tag under which it was made.
+every part that uses it. So has the choice of a replica: it depends on the tag alone, and every part makes it alike. So
+an edge crosses only between an owned node and a copy of something in the same frame, and a token crosses under the tag
+under which it was made.
 
 Each part has its own copy of the state machine of every region that it works in: start tokens, calls, predicates,
 switches. It makes exactly those tags of the whole graph under which it has something to do, and arms a Recv where the
@@ -27,6 +28,7 @@ from undertow.ir.placed import Edge, Part, Placed
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS, is_primitive
 from undertow.ir.walk import grouped, is_inward, phase_of, ports_of
 from undertow.ops.effects import acts, is_stateful
+from undertow.ops.replicas import chosen_nodes
 from undertow.types import CTL
 
 
@@ -42,13 +44,14 @@ Ref = tuple[int, int, int]
 _JOINS = ("merge", *BACK)
 
 
-class _Owners:
+class Owners:
     """Where values are made: the part that owns each node, if one does; which parts an order token speaks for."""
 
     def __init__(self, index: StaticIndex, places: Sequence[int]) -> None:
         self.index = index
         self.graph = index.graph
         self.placed = places
+        self.chosen = chosen_nodes(self.graph)  # every part chooses for itself
 
     @cached_property
     def pivots(self) -> set[Port]:
@@ -77,8 +80,19 @@ class _Owners:
         """Has a node one owner, from which its values cross?"""
         node = self.graph.nodes[number]
         if is_primitive(node.op) or node.op in COLLECTED:
-            return True
-        return node.op in BACK or (node.op == "merge" and not self.index.is_parameter(node))
+            return number not in self.chosen
+        if node.op == "merge":
+            return not (self.index.is_parameter(node) or self.is_of_replicas(node))
+        return node.op in BACK
+
+    def is_of_replicas(self, merge: Node) -> bool:
+        """Does it take what the replica gives that was called? Whoever uses it knows which."""
+        return any(self.is_choice(self.index.region_of(port)) for port in ports_of(merge.inputs))
+
+    def is_choice(self, region: int) -> bool:
+        """Is it a branch for a replica?"""
+        pred = self.graph.regions[region].pred
+        return pred is not None and pred.node in self.chosen
 
     @cached_property
     def part_of(self) -> list[int]:
@@ -91,25 +105,51 @@ class _Owners:
             if number not in is_join:
                 owners[number] = self.placed[number]
         waiting = {number: [port.node for port in self.made_by(number)] for number in joins}
-        users = grouped((makers[0], number) for number, makers in waiting.items() if makers)
-        ready = deque(user for maker, known in users.items() if owners[maker] >= 0 for user in known)
+        users = grouped((maker, number) for number, makers in waiting.items() for maker in dict.fromkeys(makers))
+        first: deque[int] = deque()  # joins of which the first maker has an owner
+        other: deque[int] = deque()  # those of which another one has
+
+        def tell(maker: int) -> None:
+            for number in users.get(maker, ()):
+                if number in waiting:
+                    (first if waiting[number][0] == maker else other).append(number)
+
+        for maker in users:
+            if owners[maker] >= 0:
+                tell(maker)
         while waiting:
-            # A cycle through the first values of all: take what is known of the others, or the part of main.
-            number = ready.popleft() if ready else next(iter(waiting))
+            # A cycle through the first of all: take what is known of the others, or the part of main.
+            number = first.popleft() if first else other.popleft() if other else next(iter(waiting))
             if number in waiting:
                 makers = waiting.pop(number)
                 owners[number] = next((owners[maker] for maker in makers if owners[maker] >= 0), 0)
-                ready.extend(users.get(number, ()))
+                tell(number)
         return owners
 
     def made_by(self, number: int) -> list[Port]:
-        """The owned ports that a join's values come from, behind switches and reads; parameters count as none."""
-        found: list[Port] = []
-        for port in ports_of(self.graph.nodes[number].inputs):
+        """The owned ports that a join's values come from, behind switches and reads; last, what chooses between them.
+
+        An exit gives what the iteration before made of its variable. Other parameters count as none.
+        """
+        node = self.graph.nodes[number]
+        sources: list[Port | None] = []
+        choices: list[Port | None] = []
+        for port in ports_of(node.inputs):
             source = self.source(port)
-            if source is not None and self.is_owned(source.node):
-                found.append(source)
-        return found
+            if source is not None and node.op == "exit":
+                source = self.source(self.made_again(source))
+            sources.append(source)
+            pred = self.graph.regions[self.index.region_of(port)].pred
+            choices.append(None if pred is None else self.source(pred))
+        return [port for port in (*sources, *choices) if port is not None and self.is_owned(port.node)]
+
+    def made_again(self, variable: Port) -> Operand:
+        """What the next iteration of a loop has for a variable."""
+        nodes = self.graph.nodes
+        for port in ports_of(nodes[variable.node].inputs):
+            if nodes[port.node].op == "next":
+                return nodes[port.node].inputs[0]
+        return variable
 
     def source(self, operand: Operand) -> Port | None:
         """What a value was before it was led into branches and bodies below."""
@@ -129,7 +169,7 @@ class _Owners:
         """By region: the parts that have operators in it, or in branches inside."""
         present: list[set[int]] = [set() for _ in self.graph.regions]
         for number, node in enumerate(self.graph.nodes):
-            if is_primitive(node.op):
+            if is_primitive(node.op) and number not in self.chosen:
                 present[node.region].add(self.placed[number])
         for number in reversed(range(len(present))):
             region = self.graph.regions[number]
@@ -189,6 +229,7 @@ class _Made:
         self.sends: list[tuple[int, Port]] = []
         self.pivots: dict[tuple[int, int], None] = {}
         self.added: list[tuple[Node, tuple[Ref, ...]]] = []
+        self.added_for: list[int] = []  # the `collected` that each of these helps to add up
         self.totals: dict[int, list[Ref]] = {}  # what stands for the outputs of a `collected`
         self.fetches: list[tuple[int, Port]] = []
 
@@ -198,7 +239,7 @@ class _Cutter:
         self.graph = graph
         self.nodes = graph.nodes
         self.index = StaticIndex(graph)
-        self.owners = _Owners(self.index, places)
+        self.owners = Owners(self.index, places)
         self.parts = [_Made(number) for number in range(count)]
         self.edges: list[Edge] = []
         self.todo: deque[Callable[[], object]] = deque()  # what a part is still to be given
@@ -221,7 +262,8 @@ class _Cutter:
             part.regions.add(0)
         for number, port in enumerate(self.graph.fetches):
             owner = self.owners.part_of[port.node] if self.owners.is_owned(port.node) else 0
-            self.find(self.parts[owner], port)
+            if self.find(self.parts[owner], port) is None:  # an order token, and nothing happens before it
+                self.pivot(self.parts[owner], self.index.home(port), self.index.waits_for(port))
             self.parts[owner].fetches.append((number, port))
         for number, node in enumerate(self.nodes):
             if is_primitive(node.op) and (acts(node.op) or is_stateful(node.op)):
@@ -247,7 +289,7 @@ class _Cutter:
         for port, ref in zip(ports_of(node.inputs), inputs, strict=True):
             if ref is None:  # an order token that says nothing here; see `_Finished.copied`
                 self.pivot(part, self.index.home(port), self.index.waits_for(port))
-        if node.op not in SOURCES and not any(ref is not None for ref in (*inputs, *controls)):
+        if self.needs_pivot(node, number, [ref is not None for ref in inputs], [ref is not None for ref in controls]):
             self.pivot(part, node.region, self.index.phases[number])
         if node.op in COLLECTS:
             for site in self.index.entry_sites(node.region):
@@ -262,6 +304,12 @@ class _Cutter:
                     self.copy(part, start)
         if node.op not in SOURCES:
             self.reach(part, node.region, self.index.phases[number])
+
+    def needs_pivot(self, node: Node, number: int, inputs: Sequence[bool], controls: Sequence[bool]) -> bool:
+        """Must a copy wait for its region's pivot, since nothing else makes it wait, or not for its phase?"""
+        if node.op in SOURCES:
+            return False
+        return not any((*inputs, *controls)) or (self.index.phases[number] > 0 and not all(controls))
 
     def enter(self, part: _Made, number: int) -> None:
         """The part works in this region."""
@@ -327,7 +375,8 @@ class _Cutter:
             source = self.owners.source(node.inputs[1])
             if source is not None and self.crosses(part, source):
                 owner, region = self.owners.part_of[source.node], self.index.region_of(port)
-                if owner in self.owners.present[region] or owner == self.decides(region):
+                is_told = owner in self.owners.present[region] or owner == self.decides(region)
+                if is_told or self.owners.is_choice(region):
                     return self.cross(part, port, owner)
         self.copy(part, port.node)
         return _Copy, *port
@@ -405,16 +454,19 @@ class _Cutter:
                 recv = Node("recv", (), (type_,), f"{node.name}.from{adder}.{index}", node.region, attrs, (), node.span)
                 pivot = self.pivot(part, node.region, self.index.phases[number])
                 part.added.append((recv, (pivot,)))
+                part.added_for.append(number)
                 totals[-1].append((_Added, len(part.added) - 1, 0))
         shares = zip(*totals, strict=True)
-        part.totals[number] = [self.sum_of(part, node, index, each) for index, each in enumerate(shares)]
+        part.totals[number] = [self.sum_of(part, number, index, each) for index, each in enumerate(shares)]
 
-    def sum_of(self, part: _Made, node: Node, index: int, shares: Sequence[Ref]) -> Ref:
+    def sum_of(self, part: _Made, number: int, index: int, shares: Sequence[Ref]) -> Ref:
         """What parts have collected, one after the other: arrays are added, rows follow each other."""
+        node = self.nodes[number]
 
         def add(op: str, attrs: Attrs, refs: tuple[Ref, ...]) -> Ref:
             type_ = node.types[index]
             part.added.append((replace(node, op=op, types=(type_,), attrs=attrs, controls=()), refs))
+            part.added_for.append(number)
             return _Added, len(part.added) - 1, 0
 
         if len(shares) > 1 and node.op == "collected_rows":
@@ -534,7 +586,7 @@ class _Finished:
             node = replace(node, name=name, region=region)
             is_recv = node.op == "recv"
             nodes[self.first_added + place] = replace(node, controls=ports) if is_recv else replace(node, inputs=ports)
-        fetches = tuple(self.wanted(port) for _, port in made.fetches)
+        fetches = tuple(self.or_pivot(port) for _, port in made.fetches)
         whole = StaticGraph(
             tuple(nodes[number] for number in range(len(nodes))),
             tuple(self.region(old) for old in self.regions),
@@ -543,7 +595,23 @@ class _Finished:
             tuple(self.copies[graph.inputs[index]] for index in self.inputs),
             fetches,
         )
-        return Part(whole, tuple(self.sites), tuple(self.inputs), tuple(number for number, _ in made.fetches))
+        return Part(
+            whole,
+            self.origins(),
+            tuple(self.regions),
+            tuple(self.sites),
+            tuple(self.inputs),
+            tuple(number for number, _ in made.fetches),
+        )
+
+    def origins(self) -> tuple[int, ...]:
+        """The node of the whole graph that each node stands for; of a pivot, the predicate by which it is switched."""
+        found = {new: old for old, new in self.copies.items()}
+        found.update((new, port.node) for port, new in self.recvs.items())
+        found.update((new, port.node) for new, _, port in self.sends)
+        found.update((port.node, self.switch_of(*key)[0].node) for key, port in self.pivots.items())
+        found.update((self.first_added + k, total) for k, total in enumerate(self.made.added_for))
+        return tuple(found[number] for number in range(len(found)))
 
     def own(self, port: Port) -> Port:
         """What a Send takes: of a sum that another part adds up, this part's own."""
@@ -557,10 +625,16 @@ class _Finished:
         assert local is not None, "an order token that says nothing"
         return local
 
+    def or_pivot(self, port: Port) -> Port:
+        """A value; for an order token that says nothing here, the start of its region."""
+        index = self.cutter.index
+        return self.find(port) or self.pivot(index.home(port), index.waits_for(port))
+
     def copied(self, old: int) -> Node:
         """A copy of a node of the whole graph. Order tokens that say nothing here are left out."""
         node = self.cutter.nodes[old]
-        controls = tuple(port for port in map(self.find, node.controls) if port is not None)
+        found = [self.find(port) for port in node.controls]
+        controls = tuple(port for port in found if port is not None)
         attrs = node.attrs
         if "site" in attrs:
             attrs = attrs | {"site": self.sites[attrs.integer("site")]}
@@ -571,13 +645,10 @@ class _Finished:
             if isinstance(operand, Const):
                 inputs.append(operand)
                 continue
-            local = self.find(operand)
-            if local is None:  # there is something else to wait for, or nothing
-                index = self.cutter.index
-                local = self.pivot(index.home(operand), index.waits_for(operand))
-            inputs.append(local)
-        if not controls and not ports_of(inputs) and node.op not in SOURCES:
-            controls = (self.pivot(node.region, self.cutter.index.phases[old]),)
+            inputs.append(self.or_pivot(operand))  # there is something else to wait for, or nothing
+        given = [True for _ in ports_of(inputs)]
+        if self.cutter.needs_pivot(node, old, given, [port is not None for port in found]):
+            controls = (*controls, self.pivot(node.region, self.cutter.index.phases[old]))
         return replace(node, inputs=tuple(inputs), controls=controls, attrs=attrs, region=self.regions[node.region])
 
     def region(self, old: int) -> Region:

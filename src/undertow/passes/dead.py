@@ -2,6 +2,8 @@
 
 One fixpoint over the library marks what is live, from the results of main and the operators that act on the world. An
 argument that recursive calls only use to compute itself is never marked. What is live is renumbered.
+
+Devices: what stays is where it was.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ several branches use it, it is computed before them. A function that hands on mo
 without end: there the argument is not late. A result that a call does not use is not computed either, if that saves
 work that may not end. An activation of the copy counts as one of the callee.
 
+Devices: what computes a late argument keeps its own; without one it follows the copy, which is where its call is.
+
 >>> from undertow.ir.text import dump, parse
 >>> library, count = delay_arguments(parse('''
 ... library 1 main=main

@@ -8,6 +8,8 @@ entry, and in each body that uses it a `hoist_read` over all of these. Nothing i
 A later phase of a call or map visits the same frames: its nodes have the same site, and carry their phase. It makes no
 new lanes, so `fan_start` takes their number from the first phase, and each `fan` waits for it.
 
+Devices: a node keeps its own; that of a call, loop or map stays on its start tokens, where `place` finds it.
+
 Only what main can reach is flattened, and of each function only the phases that some site visits. The library must be
 valid (`ir.spec`), except that functions may be declared but not defined: that is checked here.
 """
@@ -430,7 +432,8 @@ class _Flattener:
         """The start token of a site: created under the pivot of the region that the site stands in."""
         gate = self.pivot(body, node.region, number), self.controls(body, node)
         controls = _merged((gate[0],), gate[1])
-        static = _StaticNode(op, body, node, (), controls, Attrs(**attrs), f"{node.name}.start", (CTL, CTL))
+        own = Attrs(**attrs) | {key: node.attrs[key] for key in ("device",) if key in node.attrs}
+        static = _StaticNode(op, body, node, (), controls, own, f"{node.name}.start", (CTL, CTL))
         return self.place(static), gate
 
     def pop(self, op: str, body: _Body, number: int, node: Node, start: _StaticNode, **attrs: int) -> list[_StaticNode]:

@@ -4,7 +4,7 @@ The argument then belongs to the *entry*, the activation that entered a set of m
 (found by `invariants`). If all entries are given the same constant, that replaces it; if all are given the same value
 of the run, main *shares* that value; otherwise it becomes a hoisted parameter. Operators on such values alone follow
 them (`code_motion`). Activations, and the values that they compute, stay the same; firings never increase. A graph
-whose arguments all change is left as it is.
+whose arguments all change is left as it is. Devices: what is read has none; operators that move keep theirs.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, report = hoist(parse('''

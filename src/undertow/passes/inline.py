@@ -2,6 +2,8 @@
 
 Callees come first, so what is inlined has its own calls inlined already. The size of a callee is bounded, and so is
 the growth of the whole library. An inlined call is no longer an activation, so `simplify` inlines only when asked.
+
+Devices: what has none of its own in the body gets that of the call.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import replace
 from undertow.ir.draft import Copy
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Port
 from undertow.ir.structure import LINKED, SOURCES
-from undertow.ir.walk import callees_first, entered_by
+from undertow.ir.walk import callees_first, entered_by, placed_like
 
 SMALL = 30  # nodes of a function that is inlined wherever it is called
 GROWTH = 1000  # nodes that a library may gain on top of doubling
@@ -90,6 +92,7 @@ def _put_body(outer: Copy, number: int, callee: FunctionGraph) -> None:
         if isinstance(operand, Const):  # a predicate or result must be a port; elsewhere `rewrite` removes the identity
             name = f"{call.name}.{callee.nodes[param].name}"
             gate = Node("identity", (operand,), (operand.type,), name, region, controls=(pivot,), span=call.span)
+            gate = placed_like(gate, call)
             inner.ports[Port(param)] = Port(draft.add(gate))
         else:
             inner.ports[Port(param)] = outer.ports[operand]
@@ -97,6 +100,6 @@ def _put_body(outer: Copy, number: int, callee: FunctionGraph) -> None:
         if node.op not in SOURCES:
             short = node.name.rpartition("/")[2]
             name = f"{call.name}.{short}" if node.region == 0 else f"{inner.prefix}{node.name}"
-            inner.add(at, replace(node, name=name))
+            inner.add(at, replace(placed_like(node, call), name=name))
     for index, result in enumerate(callee.results):
         outer.ports[Port(number, index)] = inner.ports[result]

@@ -2,7 +2,7 @@
 
 The function takes what the loop takes and gives the last value of each variable. Where the predicate is true it runs
 the body and calls itself with the next values; where it is false the variables are the results. Values and effects
-stay the same; each iteration is now an activation, and adds to the depth.
+stay the same; each iteration is now an activation, and adds to the depth. Devices: the first call is where the loop is.
 
 >>> from undertow.ir.text import dump, parse
 >>> library = parse('''

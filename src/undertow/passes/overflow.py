@@ -4,6 +4,8 @@ Beside every integer operator that may wrap, the pass computes the same in f64. 
 multiple of 2**64 (of 2**32, for i32), one that did not by no more than the rounding of f64; so a difference of 2**62
 (2**30) tells them apart. The operator `within` hands the result on, or faults.
 
+Devices: a check is where its operator is.
+
 >>> from undertow.ir.text import dump, parse
 >>> library, count = check_overflow(parse('''
 ... library 1 main=main
@@ -33,6 +35,7 @@ import numpy as np
 
 from undertow.ir.draft import Copy
 from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Library, Node, Operand, Port
+from undertow.ir.walk import placed_like
 from undertow.types import Type, bool_, f64
 
 # Operators whose integer results may wrap, and that compute with floats, too.
@@ -80,6 +83,7 @@ class _Check:
         node = self.node
         draft = self.copy.draft
         made = Node(op, tuple(inputs), (type,), node.name + name, node.region, attrs, (), node.span)
+        made = placed_like(made, node)
         return Port(draft.add(draft.triggered(made, self.copy.phases[self.number])))
 
     def as_float(self, operand: Operand) -> Operand:

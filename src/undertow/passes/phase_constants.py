@@ -3,6 +3,8 @@
 The cotangent of a loss is 1, and additions pass it on unchanged: so it is 1 in all activations that only add to the
 loss, and what the backward phase computes from it and forward values alone can be computed in the forward phase.
 
+Devices: a constant has none; what uses it keeps its own.
+
 The lanes of a map are given the rows of an array: if all rows are equal, that row is the constant.
 
 >>> from undertow.ir.text import dump, parse

@@ -9,6 +9,7 @@ unfetched  effects that no fetch needs are removed
 
 PASSES: the library becomes what an engine runs.
 
+replicate  for parts: functions with a list of devices get a copy for each, and calls choose one
 overflow   with overflow="error": a check after every integer operator that may wrap
 simplify   constant folding, common subexpressions, algebraic identities, dead code
 delay      arguments that not every path through the callee needs are computed where one does
@@ -42,6 +43,7 @@ from undertow.passes.markers.reads import expose_reads
 from undertow.passes.markers.updates import order_updates
 from undertow.passes.overflow import check_overflow
 from undertow.passes.phase_constants import propagate_constants
+from undertow.passes.replicate import replicate
 from undertow.passes.report import Report, size
 from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
@@ -69,7 +71,7 @@ def _drop_unfetched(library: Library) -> tuple[Library, Counter[str]]:
 
 Pass = Callable[[Library], tuple[Library, Report | Counter[str]]]
 # Name, pass, condition. A pass applies if all words of its condition hold: what the library is made for ("simple",
-# "entries", "checked", "waves", "ordered"), and the names of passes that have changed something.
+# "entries", "checked", "waves", "ordered", "placed"), and the names of passes that have changed something.
 Table = tuple[tuple[str, Pass, frozenset[str]], ...]
 ALWAYS: frozenset[str] = frozenset()
 
@@ -80,6 +82,8 @@ MARKED: Table = (
     ("unfetched", _drop_unfetched, ALWAYS),
 )
 PASSES: Table = (
+    # Before `extend`, so that gradients go to the same replica.
+    ("replicate", replicate, frozenset({"placed"})),
     ("overflow", check_overflow, frozenset({"checked"})),
     ("simplify", simplify, frozenset({"simple"})),
     ("delay", delay_arguments, ALWAYS),
@@ -127,9 +131,13 @@ def make_library(
     is_checked: bool = False,
     forms_waves: bool = False,
     reorders: bool = False,
+    is_placed: bool = False,
 ) -> Library:
-    """A captured library made ready for engines: as suits the engine, simplified and checked if wanted."""
-    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked, forms_waves, reorders)
+    """A captured library made ready for engines: as suits the engine, simplified and checked if wanted.
+
+    If it `is_placed`, it will run in parts.
+    """
+    *_, step = library_steps(library, takes_hoisted, is_simple, is_checked, forms_waves, reorders, is_placed)
     return step.after
 
 
@@ -140,11 +148,13 @@ def library_steps(
     is_checked: bool = False,
     forms_waves: bool = False,
     reorders: bool = False,
+    is_placed: bool = False,
 ) -> Iterator[Step]:
     """The passes of `make_library`, one by one."""
     words = {"entries" if takes_hoisted else "no entries"}
     words |= {"simple"} if is_simple else set()
     words |= {"checked"} if is_checked else set()
+    words |= {"placed"} if is_placed else set()
     words |= {"reordered" if reorders else "ordered"}
     return _steps(library, PASSES, frozenset(words | {"waves"} if forms_waves else words))
 

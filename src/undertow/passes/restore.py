@@ -8,7 +8,7 @@ A result of a function may be equal to one of its arguments, and a variable of a
 iteration. That holds if it holds wherever it is true of all calls and iterations further inside: so we assume it of all
 candidates, drop those that do not follow (`array_terms`), and start over, until all do. Then whoever reads such a value
 reads the one from before. A call that hands it on has a copy of its own; so this is done for small arrays alone, and
-larger ones are changed in place.
+larger ones are changed in place. Devices: nothing moves.
 
 >>> from undertow.ir.text import dump, parse
 >>> library, count = restore_arrays(parse('''

@@ -4,6 +4,9 @@ The result gives the same values, bit for bit, and makes the same calls with no 
 and its faults with it. No operator leaves its branch. Calls are not merged, and not inlined unless asked: activations
 are counted as in the source.
 
+Devices: equal operators on different devices are not one; what a rule writes is where the operator was that it
+replaces; a constant has none.
+
 >>> from undertow.ir.text import dump, parse
 >>> library, report = simplify(parse('''
 ... library 1 main=main

@@ -9,6 +9,8 @@ The number of iterations must be known before the first: the loop counts, up or 
 stays. Loops that print, assign variables or end early are left as they are; so are calls whose results differ in shape
 or are large, and calls that depend on variables of the loop.
 
+Devices: the map and the counting of iterations are where the loop is; what moves into the map keeps its own.
+
 >>> from undertow.ir.text import dump, parse
 >>> library, count = split_loops(parse('''
 ... library 1 main=main
@@ -64,8 +66,8 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operan
 from undertow.ir.implied import param_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS, LINKED
-from undertow.ir.walk import bodies_last, entered_by, grouped, origin, ports_of, reachable
-from undertow.ops.effects import acts, is_stateful
+from undertow.ir.walk import bodies_last, entered_by, grouped, origin, placed_like, ports_of, reachable
+from undertow.ops.effects import acts, is_stateful, is_tagged
 from undertow.passes.dead import remove_dead
 from undertow.passes.width import wide_graphs
 from undertow.types import CTL, Type, i32, i64
@@ -223,14 +225,15 @@ def _divide(loop: _Loop, wide: Container[str]) -> _Parts | None:
         staying |= unfit
     outside, _ = _regions(loop, ())
     both = (number for number in _lane(loop, handed) if number in kept)
-    twice = {number for number in both if _is_costly(node := loop.body.nodes[number]) and node.region not in outside}
+    twice = {number for number in both if _is_once(node := loop.body.nodes[number]) and node.region not in outside}
     if twice:  # calls in a test before the others, say: the loop would make them again
         kept, handed = _kept(loop, moved | twice)
     return _Parts(_lane(loop, handed), kept, handed)
 
 
-def _is_costly(node: Node) -> bool:
-    return node.op in ENTERS and all(map(_is_small, node.types))
+def _is_once(node: Node) -> bool:
+    """Should it not be computed in both? A call costs something; what depends on the tag would be something else."""
+    return is_tagged(node.op) or (node.op in ENTERS and all(map(_is_small, node.types)))
 
 
 def _is_small(type_: Type) -> bool:
@@ -426,7 +429,7 @@ def _write_loop(loop: _Loop, parts: _Parts) -> FunctionGraph:
                     continue
                 inputs = (draft.bring(arrays[port], region, node.short_name), draft.bring(index, region, "index"))
                 read = Node("index", inputs, (body.type_of(port),), node.name, region, Attrs(axes=(0,)), span=node.span)
-                copy.ports[port] = Port(draft.add(read))
+                copy.ports[port] = Port(draft.add(placed_like(read, node)))
         elif node.op not in ("start", "param"):
             copy.add(number)
     results = [copy.ports[port] for port in body.results]
@@ -481,7 +484,7 @@ def _enter(
             tuple(x for x in taken if isinstance(x, Port) and draft.type_of(x) == CTL),
             node.span,
         )
-        made = draft.add(draft.triggered(entered, phase))
+        made = draft.add(draft.triggered(placed_like(entered, node), phase))
         ports = {port: Port(made, k) for k, port in enumerate(parts.handed)}
         arrays = [ports[port] for port in parts.values(loop.body)]
         more = [] if loop.index is not None else [_ZERO]
@@ -495,17 +498,19 @@ def _enter(
         made = draft.add(draft.triggered(left, phase))
         copy.ports.update({Port(number, k): Port(made, k) for k in range(len(node.types))})
         for index, port in reductions.items():
-            copy.ports[Port(number, index)] = _reduced(draft, loop, region, index, given[index], ports[port])
+            copy.ports[Port(number, index)] = _reduced(draft, loop, node, region, index, given[index], ports[port])
     return copy.freeze()
 
 
-def _reduced(draft: Draft, loop: _Loop, region: int, index: int, first: Operand, values: Port) -> Port:
+def _reduced(draft: Draft, loop: _Loop, entered: Node, region: int, index: int, first: Operand, values: Port) -> Port:
     """What a variable is after the loop."""
     node = loop.body.nodes[loop.body.results[1 + index].node]
     name = in_scope(node.short_name, draft.regions, region)
     attrs = Attrs(axes=(0,), keepdims=False)
-    total = Port(draft.add(Node(_REDUCED[node.op], (values,), node.types, name, region, attrs, span=node.span)))
-    return Port(draft.add(Node(node.op, (first, total), node.types, name, region, span=node.span)))
+    total = Node(_REDUCED[node.op], (values,), node.types, name, region, attrs, span=node.span)
+    inputs = first, Port(draft.add(placed_like(placed_like(total, node), entered)))
+    last = Node(node.op, inputs, node.types, name, region, span=node.span)
+    return Port(draft.add(placed_like(placed_like(last, node), entered)))
 
 
 def _counts(draft: Draft, node: Node, phase: int, region: int, loop: _Loop, first: Operand, bound: Operand) -> Operand:
@@ -521,7 +526,7 @@ def _counts(draft: Draft, node: Node, phase: int, region: int, loop: _Loop, firs
     def add(op: str, *inputs: Operand, shape: tuple[None, ...] = (), **attrs: str) -> Operand:
         name = in_scope("counts", draft.regions, region)
         made = Node(op, inputs, (Type(i64, shape),), name, region, Attrs(**attrs), span=node.span)
-        return Port(draft.add(draft.triggered(made, phase)))
+        return Port(draft.add(draft.triggered(placed_like(made, node), phase)))
 
     def whole(x: Operand) -> Operand:
         if draft.type_of(x).dtype == i64:

@@ -7,6 +7,8 @@ So a call then waits for the asserts before it, which may be there to end a recu
 before it. All of them are still made: what waited for the last token waits for all.
 
 Recursion with an assert forms waves then, as it does without. A loop keeps its iterations in order.
+
+Devices: nothing moves; order tokens that are written have none.
 """
 
 from __future__ import annotations

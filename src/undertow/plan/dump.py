@@ -17,8 +17,8 @@ VERSION = 1
 _WORDS = frozenset((
     "_", "ahead", "at", "below", "collect", "collected", "column", "count", "deferred", "drop", "else", "end", "enter",
     "entry", "for", "group", "last", "like", "next", "node", "of", "on", "or", "order", "over", "pass", "phase",
-    "resume_group", "select", "shared", "sibling", "stage", "then", "unordered", "visit", "visits", "wait", "while",
-    "with",
+    "replica", "resume_group", "select", "send", "shared", "sibling", "stage", "then", "unordered", "visit", "visits",
+    "wait", "while", "with",
 ))  # fmt: skip
 _REGISTER = re.compile(r"r[0-9]+")
 LEGEND = """\
@@ -134,6 +134,8 @@ class _Printer:
         if isinstance(item, data.Read):
             source = _name(self.plan.regions[0].slots[item.index].name) if item.is_shared else str(item.index)
             return f"{self.slot(item.to)} = {'shared' if item.is_shared else 'entry'} {source}"
+        if isinstance(item, data.Replica):
+            return f"{self.slot(item.to)} = replica {item.count} salt {item.salt}"
         if isinstance(item, data.Collect):
             return f"collect {item.index} {item.kind} {self.operands(item.values)}"
         if isinstance(item, data.Collected):
@@ -144,6 +146,8 @@ class _Printer:
             data.Call: self.call,
             data.Loop: self.loop,
             data.Map: self.map,
+            data.Send: self.send,
+            data.Recv: self.recv,
         }
         return entered[type(item)](item)
 
@@ -214,6 +218,12 @@ class _Printer:
             text += f" over {self.operand(item.counted)}"
         text += f" -> ({self.exits(item.body, item.results)})"
         return text + (f" visits {', '.join(map(str, item.visits))}" if item.phase == 0 else "")
+
+    def send(self, item: data.Send) -> str:
+        return f"send#{item.edge} to {item.part} {'()' if item.source == NO_SLOT else self.operand(item.source)}"
+
+    def recv(self, item: data.Recv) -> str:
+        return f"recv#{item.edge} from {item.part} -> ({self.slot(item.to)})"
 
     # -- parts ---------------------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ KINDS: tuple[type, ...] = (
     plan.Collect,
     plan.Collected,
     plan.Fused,
+    plan.Send,
+    plan.Recv,
+    plan.Replica,
 )
 PARTS = (plan.Transfer, plan.Exit, plan.Merge, plan.FusedInput, plan.Instruction, plan.FusedOutput)
 FRAMES = (plan.Slot, plan.Group, plan.Stage, plan.Program, plan.Region)

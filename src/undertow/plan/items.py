@@ -7,6 +7,7 @@ one visit. `lower` writes items as those of a plan; `order` puts them in order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from undertow.errors import GraphError
 from undertow.ir.budget import paced
@@ -19,7 +20,7 @@ from undertow.ops.op import CATALOGUE
 from undertow.plan.turns import Element, Pair, Turns
 
 # The key of an item.
-OP, BRANCH, CALL, LOOP, MAP, READ, COLLECT, COLLECTED = range(8)
+OP, BRANCH, CALL, LOOP, MAP, READ, COLLECT, COLLECTED, SEND, RECV = range(10)
 # (kind, node) or (kind, site, phase) or (BRANCH, node and index of predicate, parent, phase, turn)
 Key = tuple[int, ...]
 
@@ -29,6 +30,8 @@ _SINGLE = {
     **dict.fromkeys(READS, READ),
     **dict.fromkeys(COLLECTS, COLLECT),
     **dict.fromkeys(TAKES_COLLECTED, COLLECTED),
+    "send": SEND,
+    "recv": RECV,
 }
 
 
@@ -51,11 +54,25 @@ class GraphItem:
         return self.key[0]
 
 
+class GivenTurns(Protocol):
+    """The turns of branches, where they are those of another graph: all parts of a placed graph have the whole's."""
+
+    def turn(self, key: Key) -> int:
+        """The turn of the branch around an item."""
+
+    def end_turn(self, number: int) -> int:
+        """The turn that a switch begins, or a merge ends."""
+
+    def outer(self, pair: Pair, phase: int, turn: int) -> int:
+        """The turn of the region around a branch in which a turn of the branch happens."""
+
+
 class Items:
     """The items of a static graph, by region and program."""
 
-    def __init__(self, index: StaticIndex) -> None:
+    def __init__(self, index: StaticIndex, given: GivenTurns | None = None) -> None:
         self.index = index
+        self.given = given
         self.graph = index.graph
         self.phases = index.phases
         self.items: dict[Key, GraphItem] = {}
@@ -132,6 +149,12 @@ class Items:
 
     def _find_turns(self) -> None:
         """Find the turns of branches: one per phase, unless a value leaves a branch and something waits for it."""
+        given = self.given
+        if given is not None:
+            for key, item in self.items.items():
+                item.turn = given.turn(key)
+            self.end_turns = {n: given.end_turn(n) for numbers in self.ends.values() for n in numbers}
+            return
         self.end_turns = {number: 0 for numbers in self.ends.values() for number in numbers}
         if self._is_left_and_waited_for():
             self._divide()
@@ -204,6 +227,7 @@ class Items:
         for item in self.items.values():
             happens.setdefault(item.region, set()).add((item.phase, item.turn))
         self.visits: dict[Pair, set[tuple[int, int]]] = {}  # (phase, turn)
+        turns = self.given or self.turns
         for pair, sides in sorted(self.index.branches.items(), key=lambda entry: -entry[0][1]):
             pred, parent = pair
             ends = self.ends.get(pair, ())
@@ -212,7 +236,7 @@ class Items:
             self.visits[pair] = visits
             for phase, turn in visits:
                 item = self._item(self.branch_key(pair, phase, turn), parent, phase)
-                item.turn = self.turns.outer(pair, phase, turn) if self.turns is not None else 0
+                item.turn = turns.outer(pair, phase, turn) if turns is not None else 0
                 item.needs.append(pred)
                 happens.setdefault(parent, set()).add((phase, item.turn))
             for number in ends:

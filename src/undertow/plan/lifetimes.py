@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Plan, Program, Read, Slot, Stage
+from undertow.plan.plan import Branch, Call, Entered, Fused, Loop, Plan, Program, Read, Recv, Slot, Stage
 from undertow.plan.shapes import is_large
 from undertow.plan.walk import (
     Place,
@@ -120,6 +120,8 @@ def last_reads(plan: Plan) -> list[list[Last]]:
     def enter(region: int, time: _Time, item: Entered) -> None:
         for x in reads(item):
             read(region, x, time, item)
+        if isinstance(item, Recv):
+            return
         if isinstance(item, Loop):
             pin(item.body, [transfer.to for transfer in item.outers])  # read by the next iteration
             for exit_ in item.exits:

@@ -13,15 +13,31 @@ from typing import Any
 
 import numpy as np
 
+from undertow.errors import GraphError
 from undertow.ir.budget import paced
 from undertow.ir.graph import Attrs, Const, Node, Operand, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.names import Names
 from undertow.ir.structure import COLLECTS, INWARD, STARTS
 from undertow.ir.walk import components, phase_of, ports_of
+from undertow.ops.effects import is_tagged
 from undertow.ops.op import CATALOGUE
 from undertow.plan import plan as data
-from undertow.plan.items import BRANCH, CALL, COLLECT, COLLECTED, LOOP, MAP, OP, READ, GraphItem, Items
+from undertow.plan.items import (
+    BRANCH,
+    CALL,
+    COLLECT,
+    COLLECTED,
+    LOOP,
+    MAP,
+    OP,
+    READ,
+    RECV,
+    SEND,
+    GivenTurns,
+    GraphItem,
+    Items,
+)
 from undertow.plan.plan import NO_SLOT, Exit, Kernel, Merge, Plan, Program, Region, Slot, Transfer
 from undertow.types import CTL, Type
 
@@ -34,7 +50,7 @@ ORDERS_ONLY = -1  # in place of a kernel: an operator whose results are all orde
 
 def lower(graph: StaticGraph) -> Plan:
     """The plan of a graph, region by region, with unordered items."""
-    return _Lowering(graph).run()
+    return Lowering(graph).run()
 
 
 @dataclass(slots=True, eq=False)
@@ -46,11 +62,24 @@ class _Body:
     hoisted: int = 0  # number of values of its entry that it needs
 
 
-class _Lowering:
-    def __init__(self, graph: StaticGraph) -> None:
+class Lowering:
+    """A plan in the making. Of a part, turns are given, and the labels of its sites are those of the whole graph.
+
+    Only parts, and the whole that they are parts of, may make choices by tags.
+    """
+
+    def __init__(
+        self,
+        graph: StaticGraph,
+        turns: GivenTurns | None = None,
+        labels: Sequence[int] = (),
+        has_tags: bool = False,
+    ) -> None:
         self.graph = graph
+        self.has_tags = has_tags
         self.index = StaticIndex(graph)
-        self.items = Items(self.index)
+        self.items = Items(self.index, turns)
+        self.labels = labels or range(1, len(graph.sites) + 1)
         self.kernels: dict[KernelKey, int] = {}
         self.known_kernels: dict[tuple[object, ...], int] = {}  # by operator, and the identity of its types
         self.constants: dict[Const, int] = {}
@@ -224,9 +253,13 @@ class _Lowering:
 
     # -- items ---------------------------------------------------------------------------------------------
 
-    def op(self, item: GraphItem) -> data.Op:
+    def op(self, item: GraphItem) -> data.Op | data.Replica:
         number = item.key[1]
         node = self.graph.nodes[number]
+        if is_tagged(node.op):
+            if not self.has_tags:
+                raise GraphError(f"{node.op} is for placed graphs: without parts, frames have no tags", node.span)
+            return data.Replica(self.slots[Port(number)], node.attrs.integer("count"), node.attrs.integer("salt"))
         if all(map(is_order, node.types)) and not acts_on_world(node.op):
             return data.Op(node.name, ORDERS_ONLY, (), ())
         slots = self.slots
@@ -269,20 +302,25 @@ class _Lowering:
         arguments = {index: nodes[n].inputs[0] for index, n in calls if nodes[n].types[0] != CTL}
         taken = dict(self.by_index(visit.backs))
         return data.Call(
-            site=number,
+            site=self.labels[number - 1],
             call=self.site_numbers[number],
             phase=phase,
             callees=(callee,),
             selector=NO_SLOT,
             resume_group=0,
             arguments=tuple(self.slot(arguments[index]) for index in sorted(self.bodies[callee].params[phase])),
-            hoists=tuple(self.hoisted(nodes[n]) for _, n in self.by_index(visit.arguments, "hoist")),
+            hoists=self.hoists(self.by_index(visit.arguments, "hoist")),
             results=tuple(
                 self.slots.get(Port(taken[index]), NO_SLOT) if index in taken else NO_SLOT
                 for index in sorted(self.bodies[callee].results[phase])
             ),
             visits=tuple(self.index.visited(number)) if phase == 0 else (),
         )
+
+    def hoists(self, given: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """The arguments of the entry that a call makes, from the first. A part of a graph may lack some."""
+        known = {index: self.hoisted(self.graph.nodes[n]) for index, n in given}
+        return tuple(known[k] if k in known else self.slot(_NOTHING) for k in range(max(known, default=-1) + 1))
 
     def hoisted(self, hoist: Node) -> int:
         """An argument of an entry. An order token has a place among these, too, which is never read."""
@@ -310,7 +348,7 @@ class _Lowering:
         # Next values are in the branch that continues the loop.
         pred = self.graph.regions[nodes[self.index.nexts[number][0]].region].pred
         assert pred is not None
-        own = number, self.site_numbers[number], body, self.branch_numbers[pred, body]
+        own = self.labels[number - 1], self.site_numbers[number], body, self.branch_numbers[pred, body]
         return data.Loop(*own, tuple(variables), self.outers(number), tuple(after), tuple(exits))
 
     def map(self, item: GraphItem) -> data.Map:
@@ -321,7 +359,7 @@ class _Lowering:
             taken = (n for _, n in self.by_index(numbers) if Port(n) in self.slots)
             return [(self.slot(nodes[n].inputs[0]), self.slots[Port(n)]) for n in taken]
 
-        own = number, self.site_numbers[number], phase, self.graph.sites[number - 1].callee
+        own = self.labels[number - 1], self.site_numbers[number], phase, self.graph.sites[number - 1].callee
         mapped = tuple(Transfer(*pair) for pair in pairs(visit.arguments))
         results = tuple(Exit(*pair) for pair in pairs(visit.backs))
         if phase:
@@ -351,16 +389,30 @@ class _Lowering:
         call = self.site_numbers[node.attrs.integer("site")]
         return data.Collected(call, node.attrs.integer("index"), self.slot(node.inputs[0]), slots)
 
+    def send(self, item: GraphItem) -> data.Send:
+        node = self.graph.nodes[item.key[1]]
+        (source,) = node.inputs
+        value = NO_SLOT if is_order(self.graph.type_of(source)) else self.slot(source)
+        return data.Send(node.attrs.integer("edge"), node.attrs.integer("part"), value)
 
-_WRITERS: dict[int, Callable[[_Lowering, GraphItem], data.Item]] = {
-    OP: _Lowering.op,
-    BRANCH: _Lowering.branch,
-    CALL: _Lowering.call,
-    LOOP: _Lowering.loop,
-    MAP: _Lowering.map,
-    READ: _Lowering.read,
-    COLLECT: _Lowering.collect,
-    COLLECTED: _Lowering.collected,
+    def recv(self, item: GraphItem) -> data.Recv:
+        number = item.key[1]
+        node = self.graph.nodes[number]
+        to = self.slots.get(Port(number), NO_SLOT)
+        return data.Recv(node.attrs.integer("edge"), node.attrs.integer("part"), to)
+
+
+_WRITERS: dict[int, Callable[[Lowering, GraphItem], data.Item]] = {
+    OP: Lowering.op,
+    BRANCH: Lowering.branch,
+    CALL: Lowering.call,
+    LOOP: Lowering.loop,
+    MAP: Lowering.map,
+    READ: Lowering.read,
+    COLLECT: Lowering.collect,
+    COLLECTED: Lowering.collected,
+    SEND: Lowering.send,
+    RECV: Lowering.recv,
 }
 
 

@@ -10,7 +10,7 @@ Operators that only order others are removed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from undertow.errors import GraphError
@@ -21,14 +21,19 @@ from undertow.plan.plan import NO_SLOT, Plan
 from undertow.plan.shapes import CHANGES
 from undertow.plan.walk import Place, enters, places, with_programs
 
-_Level = tuple[int, int]  # (rounds of calls before it, then rounds of branches, loops and maps without calls)
+Level = tuple[int, int]  # (rounds of calls before it, then rounds of branches, loops and maps without calls)
 
 
 def order(plan: Plan) -> Plan:
     """The plan with stages in place of unordered items."""
     blocks = blocking(plan)
+    return with_stages(plan, lambda region, _, program: _stages(plan, region, program, blocks))
+
+
+def with_stages(plan: Plan, stages: Callable[[int, int, data.Program], tuple[data.Stage, ...]]) -> Plan:
+    """The plan with the stages that are found for each program: `stages(region, number, program)`."""
     changed = {
-        (region, number): data.Program(program.phase, _stages(plan, region, program, blocks))
+        (region, number): data.Program(program.phase, stages(region, number, program))
         for region, number, program in places(plan)
         if program.unordered
     }
@@ -56,47 +61,56 @@ def is_blocking(item: data.Item, region: int, blocks: set[Place]) -> bool:
 
 def _stages(plan: Plan, region: int, program: data.Program, blocks: set[Place]) -> tuple[data.Stage, ...]:
     items = program.unordered
-    before = _needs(program)
+    stages: dict[Level, tuple[list[data.Straight], list[data.Entered]]] = {}
+    for n, level in levels(plan, region, program, blocks):
+        straight, entered = stages.setdefault(level, ([], []))
+        item = items[n]
+        if not walk.is_straight(item):
+            entered.append(item)  # type: ignore[arg-type]
+        elif not only_orders(item):
+            straight.append(item)  # type: ignore[arg-type]
+    return tuple([data.Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
+
+
+def levels(plan: Plan, region: int, program: data.Program, blocks: set[Place]) -> list[tuple[int, Level]]:
+    """The items of a program in an order in which they can run, each by its number and with its level: its stage."""
+    items = program.unordered
+    before = needs(program)
     blocks_here = [is_blocking(item, region, blocks) for item in items]
     runs_straight = [walk.is_straight(item) for item in items]
-    levels: list[_Level] = [(0, 0)] * len(items)
+    level_of: list[Level] = [(0, 0)] * len(items)
     last: dict[int, int] = {}  # round of calls -> the last stage before it
     changed = {n: x for n, item in enumerate(items) if (x := _changed(plan, item)) is not None}
     readers: dict[int, list[int]] = {}  # of what changes
-    done = _sorted(before)
+    done = in_order(before)
     if len(done) != len(items):
         raise GraphError(f"region {plan.regions[region].name} depends on itself")
     for n in done:
         level = (0, 0)
         for m in before[n]:
-            calls, steps = levels[m]
+            calls, steps = level_of[m]
             after = (calls + 1, 0) if blocks_here[m] else (calls, steps) if runs_straight[m] else (calls, steps + 1)
             level = max(level, after)
         if changed:
             for m in readers.get(changed[n], ()) if n in changed else ():
-                calls, steps = levels[m]
+                calls, steps = level_of[m]
                 if calls == level[0] and not blocks_here[m]:
                     level = max(level, (calls, steps if runs_straight[m] else steps + 1))
             for x in {*walk.reads(items[n])}.intersection(changed.values()):
                 readers.setdefault(x, []).append(n)
-        levels[n] = level
+        level_of[n] = level
         if not blocks_here[n]:
             last[level[0]] = max(last.get(level[0], 0), level[1])
-    stages: dict[_Level, tuple[list[data.Straight], list[data.Entered]]] = {}
+    found: list[tuple[int, Level]] = []
     for n in done:
-        item, (calls, steps) = items[n], levels[n]
+        calls, steps = level_of[n]
         if blocks_here[n]:
             steps = max(steps, last.get(calls, 0))
-        straight, entered = stages.setdefault((calls, steps), ([], []))
-        if runs_straight[n]:
-            if not _only_orders(item):
-                straight.append(item)  # type: ignore[arg-type]
-        else:
-            entered.append(item)  # type: ignore[arg-type]
-    return tuple([data.Stage(tuple(stages[key][0]), entered=tuple(stages[key][1])) for key in sorted(stages)])
+        found.append((n, (calls, steps)))
+    return found
 
 
-def _sorted(before: list[set[int]]) -> Sequence[int]:
+def in_order(before: list[set[int]]) -> Sequence[int]:
     """Numbers in topological order, the smallest first where there is a choice, without those in or after a cycle."""
     if all(not needed or max(needed) < n for n, needed in enumerate(before)):
         return range(len(before))  # most programs are in order already
@@ -125,25 +139,26 @@ def _changed(plan: Plan, item: data.Item) -> data.Operand | None:
     return None
 
 
-def _only_orders(item: data.Item) -> bool:
+def only_orders(item: data.Item) -> bool:
+    """Does an item only order others?"""
     return (isinstance(item, data.Op) and item.kernel == ORDERS_ONLY) or (
         isinstance(item, data.Read) and item.to == NO_SLOT
     )
 
 
-def _needs(program: data.Program) -> list[set[int]]:
+def needs(program: data.Program) -> list[set[int]]:
     """The items that each item must follow."""
     items = program.unordered
     maker = {slot: n for n, item in enumerate(items) for slot in walk.writes(item) if slot != NO_SLOT}
     visits: dict[tuple[str, int, int], int] = {}  # (kind, number, phase or visit) -> item
     for n, item in enumerate(items):
         if not walk.is_straight(item):
-            visits[_visit(item)] = n
+            visits[visit_of(item)] = n
     needed = []
     for n, item in enumerate(items):
         own = {maker[x] for x in walk.reads(item) if x in maker}
         if isinstance(item, (data.Call, data.Map, data.Branch)):
-            kind, number, visit = _visit(item)
+            kind, number, visit = visit_of(item)
             if (kind, number, visit - 1) in visits:
                 own.add(visits[kind, number, visit - 1])
         elif isinstance(item, data.Collected):  # complete after every phase of its call
@@ -155,13 +170,16 @@ def _needs(program: data.Program) -> list[set[int]]:
     return needed
 
 
-def _visit(item: data.Item) -> tuple[str, int, int]:
+def visit_of(item: data.Item) -> tuple[str, int, int]:
+    """What tells an item that is entered from the others of its region: kind, number, phase or visit."""
     if isinstance(item, data.Call):
         return "call", item.call, item.phase
     if isinstance(item, data.Map):
         return "map", item.map, item.phase
     if isinstance(item, data.Branch):
         return "branch", item.branch, item.visit
+    if isinstance(item, data.Recv):
+        return "recv", item.edge, 0
     assert isinstance(item, data.Loop)
     return "loop", item.loop, 0
 

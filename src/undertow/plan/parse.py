@@ -23,7 +23,7 @@ from undertow.plan.plan import NO_SLOT, Kernel, Plan, Program, Region, Slot, Sta
 from undertow.plan.shapes import count_of, part_at
 from undertow.types import DTYPES, Type
 
-_ENTERED = ("branch", "call", "resume", "loop", "map")
+_ENTERED = ("branch", "call", "resume", "loop", "map", "recv")
 _HEADS = get_args(data.RegionKind)
 _Key = TypeVar("_Key")
 
@@ -272,6 +272,8 @@ class _RegionReader:
             "resume": self.call,
             "loop": self.loop,
             "map": self.map,
+            "send": self.send,
+            "recv": self.recv,
         }
         first = line.peek()
         if first in kinds and line.peek(1).startswith("#"):
@@ -316,6 +318,9 @@ class _RegionReader:
             index = self.reader.slot(line, 0) if source == "shared" else line.integer()
             _, _, is_ahead = self.notes(line)
             return data.Read(outputs[0], index, source == "shared"), [is_ahead]
+        if line.take("replica"):
+            count = line.integer()
+            return data.Replica(outputs[0], count, line.past("salt").integer()), [False]
         if line.take("collected"):
             call, index = self.numbered(line, "call"), line.integer()
             like = self.operand(line.past("like"))
@@ -538,6 +543,20 @@ class _RegionReader:
         counted = self.operand(line) if line.take("over") else 0
         results = self.exits(line, body)
         return data.Map(site, number, phase, body, counted, mapped, outers, results, self.visits(line))
+
+    def send(self, line: Line) -> data.Send:
+        edge, part = self.numbered(line, "send"), line.past("to").integer()
+        if line.take("("):
+            line.expect(")")
+            return data.Send(edge, part, NO_SLOT)
+        return data.Send(edge, part, self.operand(line))
+
+    def recv(self, line: Line) -> data.Recv:
+        edge, part = self.numbered(line, "recv"), line.past("from").integer()
+        to, *more = self.slots(line.past("->", "("), ")")
+        if more:
+            fail(line.number, "a recv has one result", line.text)
+        return data.Recv(edge, part, to)
 
     # -- parts ---------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from undertow.plan.order import order
 from undertow.plan.owners import find_owners
 from undertow.plan.plan import Plan, Schedule
 from undertow.plan.products import find_products
+from undertow.plan.project import Projection, order_part
 from undertow.plan.schedule import choose_schedules
 from undertow.plan.share import share
 from undertow.plan.siblings import find_siblings
@@ -41,15 +42,32 @@ def make_plan(graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forc
     return plan
 
 
+def make_part_plan(projection: Projection, traits_of: TraitsOf) -> Plan:
+    """The plan of a part of a placed graph, in the order of the whole. Nothing waits for steps of other waves."""
+    plan = projection.plan
+    for name, apply in _passes(traits_of, partial(order_part, projection=projection), defers=False, forced=None):
+        start_step(name)
+        plan = apply(plan)
+    return plan
+
+
 def steps(
     graph: StaticGraph, traits_of: TraitsOf, defers: bool = True, forced: Schedule | None = None
 ) -> Iterator[tuple[str, Plan]]:
     """The plan after each pass, with the name of the pass."""
     start_step("lower")
     yield "lower", (plan := lower(graph))
-    passes: list[tuple[str, Callable[[Plan], Plan]]] = [
+    for name, apply in _passes(traits_of, order, defers, forced):
+        start_step(name)
+        yield name, (plan := apply(plan))
+
+
+def _passes(
+    traits_of: TraitsOf, in_order: Callable[[Plan], Plan], defers: bool, forced: Schedule | None
+) -> list[tuple[str, Callable[[Plan], Plan]]]:
+    return [
         ("products", find_products),
-        ("order", order),
+        ("order", in_order),
         *([("defer", defer)] if defers else []),
         ("share", share),
         ("fuse", partial(fuse, traits_of=traits_of)),
@@ -59,6 +77,3 @@ def steps(
         ("homes", partial(find_homes, traits_of=traits_of)),
         ("schedule", partial(choose_schedules, traits_of=traits_of, forced=forced)),
     ]
-    for name, apply in passes:
-        start_step(name)
-        yield name, (plan := apply(plan))

@@ -191,6 +191,33 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
+class Send:
+    """Sends a value of each lane, under its tag, to another part of a placed graph."""
+
+    edge: int
+    part: int  # that it goes to
+    source: Operand  # NO_SLOT: an order token
+
+
+@dataclass(frozen=True, slots=True)
+class Recv:
+    """Waits for what another part sends under the tag of each lane."""
+
+    edge: int
+    part: int  # that it comes from
+    to: SlotNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """Chooses a number by the tag of each lane."""
+
+    to: SlotNumber
+    count: int  # of numbers, from 0 on
+    salt: int  # with another one, another choice
+
+
+@dataclass(frozen=True, slots=True)
 class FusedInput:
     """A register that a fused pass reads: consecutive elements of an operand."""
 
@@ -229,8 +256,8 @@ class Fused:
     outputs: tuple[FusedOutput, ...]
 
 
-Straight = Union[Op, Read, Collect, Collected, Fused]  # noqa: UP007  # run one after the other
-Entered = Union[Branch, Call, Loop, Map]  # noqa: UP007  # entered together
+Straight = Union[Op, Read, Collect, Collected, Fused, Send, Replica]  # noqa: UP007  # run one after the other
+Entered = Union[Branch, Call, Loop, Map, Recv]  # noqa: UP007  # entered together; a Recv waits
 Item = Union[Straight, Entered]  # noqa: UP007
 
 

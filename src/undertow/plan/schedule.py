@@ -2,12 +2,15 @@
 
 *Lockstep*, unless recursive calls on arrays wait for each other: then lockstep would make a wave for every path, while
 an *agenda* takes all lanes that have reached a stage, whatever else they wait for. (Where arrays change in place, it is
-lockstep all the same.) A group is *narrow* if it works on numbers (it may index arrays of its entry), and no activation
-makes two calls at once, so its waves never widen: where lanes are few, each runs alone. Threads may share the lanes
-of a call if nothing that it leads to runs on the host. The *grain* says how many lanes are worth a task of their own:
-it is in the plan, because the bits of sums and products depend on how lanes are cut, and so that must not depend on the
-number of threads. Waves of numbers (*scalar*) may be cut anywhere, and so may lanes of *free* groups, in which nothing
-is summed over lanes: whoever runs them may give some of them away at any time.
+lockstep all the same.) Groups that send to other parts of a placed graph or receive from them, or lead to such, run by
+an agenda, too: nothing may wait there for a whole wave.
+
+A group is *narrow* if it works on numbers (it may index arrays of its entry), and no activation makes two calls at
+once, so its waves never widen: where lanes are few, each runs alone. Threads may share the lanes of a call if nothing
+that it leads to runs on the host. The *grain* says how many lanes are worth a task of their own: it is in the plan,
+because the bits of sums and products depend on how lanes are cut, and so that must not depend on the number of threads.
+Waves of numbers (*scalar*) may be cut anywhere, and so may lanes of *free* groups, in which nothing is summed over
+lanes: whoever runs them may give some of them away at any time.
 """
 
 from __future__ import annotations
@@ -44,10 +47,11 @@ def choose_schedules(plan: Plan, traits_of: TraitsOf, forced: Schedule | None = 
     scalar = _closed(enter_groups, {r.group for r in plan.regions if any(s.type.shape for s in r.slots)})
     bound = _closed(enter_groups, {region.group for region in plan.regions if _is_bound(plan, region)})
     narrow = _narrow_groups(plan, traits, enter_groups)
+    crossing = _closed(enter_groups, {r.group for r in plan.regions if any(map(_crosses, items_in(r)))})
     groups = []
     for number in range(len(plan.groups)):
-        schedule = forced or ("agenda" if number in agenda else "lockstep")
-        grain = 0 if number in hosted else min(max(_TASK // work[number], _FEWEST), _MOST)
+        schedule = forced or ("agenda" if number in agenda | crossing else "lockstep")
+        grain = 0 if number in hosted | crossing else min(max(_TASK // work[number], _FEWEST), _MOST)
         groups.append(Group(schedule, number in narrow, grain, number not in scalar, number not in bound))
     return replace(plan, groups=tuple(groups))
 
@@ -58,6 +62,11 @@ def _closed(entered: dict[int, set[int]], without: set[int]) -> set[int]:
     while more := {group for group, inner in entered.items() if group not in closed and inner & closed}:
         closed |= more
     return closed
+
+
+def _crosses(item: data.Item) -> bool:
+    """Does it send a value to another part, receive one, or need a tag as such values have?"""
+    return isinstance(item, (data.Send, data.Recv, data.Replica))
 
 
 def _is_hosted(plan: Plan, region: data.Region, traits: list[Traits]) -> bool:
@@ -199,4 +208,4 @@ def _fits(plan: Plan, region: int, item: data.Item, traits: list[Traits]) -> boo
         return item.kind != "product" and _are_numbers(plan, region, item.values)
     if isinstance(item, data.Collected):
         return len(item.to) == 1 and item.to[0] != NO_SLOT and _are_numbers(plan, region, item.to)
-    return not isinstance(item, data.Map)
+    return not isinstance(item, (data.Map, data.Send, data.Recv, data.Replica))

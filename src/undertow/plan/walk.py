@@ -16,7 +16,7 @@ from undertow.plan.plan import NO_SLOT, Item, Operand, Plan, Program, Region, St
 Place = tuple[int, int]  # a region, and which of its programs
 
 
-_ENTERED = frozenset((data.Branch, data.Call, data.Loop, data.Map))
+_ENTERED = frozenset((data.Branch, data.Call, data.Loop, data.Map, data.Recv))
 
 
 def is_straight(item: Item) -> bool:
@@ -86,6 +86,8 @@ def reads(item: Item) -> tuple[Operand, ...]:
         return (item.like,)
     if isinstance(item, data.Fused):
         return tuple(x for op in item.ops for x in op.inputs)
+    if isinstance(item, data.Send) and item.source != NO_SLOT:
+        return (item.source,)
     return ()
 
 
@@ -101,7 +103,7 @@ def writes(item: Item) -> tuple[int, ...]:
         return tuple([exit_.to for exit_ in item.exits])
     if isinstance(item, data.Map):
         return tuple([result.to for result in item.results])
-    if isinstance(item, data.Read):
+    if isinstance(item, (data.Read, data.Recv, data.Replica)):
         return (item.to,)
     if isinstance(item, data.Collected):
         return item.to
@@ -173,7 +175,7 @@ def entered_groups(plan: Plan) -> dict[int, set[int]]:
     entered: dict[int, set[int]] = {}
     for region, _, program in places(plan):
         for item in entered_of(program):
-            if not isinstance(item, data.Branch):
+            if not isinstance(item, (data.Branch, data.Recv)):
                 bodies = item.callees if isinstance(item, data.Call) else (item.body,)  # type: ignore[union-attr]
                 groups = entered.setdefault(plan.regions[region].group, set())
                 groups.update(plan.regions[body].group for body in bodies)

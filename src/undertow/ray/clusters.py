@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from undertow.api.options import sharing_out
 from undertow.cluster.counts import amount_of, count_of
+from undertow.cluster.names import GUESTS, SERVICES
 from undertow.cluster.pool import Pool, WorkerStats
 from undertow.cluster.probe import Way
 from undertow.cluster.tracks import DRIVER
@@ -34,9 +35,6 @@ STORE = 1 << 29  # bytes for the object store of a Ray of our own, unless told o
 LOOPBACK = "tcp://127.0.0.1:*"
 
 NOT_UP_IN_TIME = "Starting Ray client server failed"  # with ray://, now and then: Ray says it after thirty seconds
-
-SERVICES = "undertow.parallel.service:services"  # what workers import: "module:name"
-GUESTS = "undertow.engines.waves.guests:Guests"
 
 
 _blocks = 0  # that have connected this program to Ray; written by the thread that enters or leaves one

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from undertow.cluster.extra import HINT, over_sockets
 from undertow.errors import UndertowError
-
-HINT = "pip install 'undertow[ray]'"
 
 
 def the_ray() -> Any:
@@ -22,10 +21,4 @@ def the_ray() -> Any:
 
 def network() -> Any:
     """A network of ZeroMQ sockets."""
-    try:
-        from undertow.cluster.sockets import SocketNetwork
-    except ModuleNotFoundError as error:
-        if error.name != "zmq":
-            raise
-        raise UndertowError("work on several machines needs ZeroMQ", hint=HINT) from None
-    return SocketNetwork()
+    return over_sockets("sockets", "work on several machines").SocketNetwork()

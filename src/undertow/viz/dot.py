@@ -29,6 +29,7 @@ from undertow.ir.graph import StaticGraph
 from undertow.ir.text import dump_nodes
 from undertow.ir.walk import grouped
 from undertow.viz.layout import edges_of
+from undertow.viz.parts import CUT, Parts
 from undertow.viz.svg import box_colours, edge_colour, head, label, plain, style_of
 
 _SHAPES = {
@@ -42,19 +43,22 @@ _SHAPES = {
 _EDGES = {"data": "", "control": "style=dashed arrowsize=0.6", "call": "constraint=false", "return": "constraint=false"}
 
 
-def dot(graph: StaticGraph) -> str:
-    """The graph as text for `dot -Tsvg`."""
+def dot(graph: StaticGraph, parts: Parts | None = None) -> str:
+    """The graph as text for `dot -Tsvg`; with `parts`, these in colours, and the edges that cross bold and dashed."""
     lines = [
         f"digraph {_quote(graph.name)} {{",
         'graph [bgcolor="#fcfbf9" fontname="monospace" fontsize=11 style="rounded,filled" labeljust=l]',
         'node [fontname="monospace" fontsize=11 style=filled margin="0.08,0.04" height=0.3]',
         'edge [color="#59606a" arrowsize=0.7]',
-        *_clusters(graph),
+        *_clusters(graph, parts),
     ]
     for edge in edges_of(graph):
         maker = graph.nodes[edge.port.node]
         look = [_EDGES[edge.kind]] if _EDGES[edge.kind] else []
-        if edge.kind != "data":
+        if parts is not None and parts.crosses(edge.port, (edge.target,)):
+            look = [*(["constraint=false"] if "constraint=false" in look else []), 'style="bold,dashed" penwidth=2.4']
+            look.append(f"color={_quote(CUT)}")
+        elif edge.kind != "data":
             look.append(f"color={_quote(edge_colour(graph, edge.kind, edge.port))}")
         if maker.op == "switch":
             look.append(f'taillabel="{"TF"[edge.port.index]}" fontsize=9')
@@ -62,7 +66,7 @@ def dot(graph: StaticGraph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _clusters(graph: StaticGraph) -> list[str]:
+def _clusters(graph: StaticGraph, parts: Parts | None) -> list[str]:
     """The regions, each with its nodes and inner regions; with a stack, since branches nest without limit."""
 
     nodes = grouped((node.region, number) for number, node in enumerate(graph.nodes))
@@ -78,18 +82,21 @@ def _clusters(graph: StaticGraph) -> list[str]:
         fill, line = box_colours(graph.regions[at])
         lines.append(f"subgraph cluster_{at} {{")
         lines.append(f'label={_quote(head(graph.regions[at]))}; color="{line}"; fillcolor="{fill}"')
-        lines += [_node(graph, number, texts[number]) for number in nodes.get(at, ())]
+        lines += [_node(graph, number, texts[number], parts) for number in nodes.get(at, ())]
         stack.append(None)
         stack += reversed(inside.get(at, []))
     return lines
 
 
-def _node(graph: StaticGraph, number: int, tip: str) -> str:
+def _node(graph: StaticGraph, number: int, tip: str, parts: Parts | None) -> str:
     node = graph.nodes[number]
     style = style_of(graph, node)
-    text = "\n".join(part for part in label(graph, number) if part)
+    text, fill = "\n".join(part for part in label(graph, number) if part), style.fill
+    if parts is not None:
+        text, fill = f"{text}\n[{parts.number(number)}]", parts.fill(number)
+        tip += f"\n{', '.join(map(parts.said, parts.of[number])) or 'in no part'}"
     tip += f"\n{node.span.show()}" if node.span is not None else ""
-    look = f'{_SHAPES[style.shape]} fillcolor="{style.fill}" color="{style.line}"'
+    look = f'{_SHAPES[style.shape]} fillcolor="{fill}" color="{style.line}"'
     return f"n{number} [label={_quote(text)} {look} tooltip={_quote(tip)}]"
 
 

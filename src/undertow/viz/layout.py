@@ -60,6 +60,7 @@ class Route:
     points: tuple[Point, ...]
     is_square: bool = False  # straight pieces with round corners, rather than a curve
     has_arrow: bool = False
+    targets: tuple[int, ...] = ()  # the nodes that its edges go to: several share the way to a border
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class _Stretch:
     target_at: float
     has_arrow: bool
     is_free: bool = False  # it may end anywhere on its target's side
+    targets: list[int] = field(default_factory=list)  # nodes
     bends: list[int] = field(default_factory=list)  # items that stand for it in the layers between
 
 
@@ -155,7 +157,8 @@ class _Level:
     items: list[_Item] = field(default_factory=list)
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     stretches: list[_Stretch] = field(default_factory=list)
-    seen: set[tuple[int, int, Port]] = field(default_factory=set)  # ends of stretches: edges share those to borders
+    # By their ends: edges share stretches to borders.
+    seen: dict[tuple[int, int, Port], _Stretch] = field(default_factory=dict)
     above: set[int] = field(default_factory=set)  # points on the upper border
     below: set[int] = field(default_factory=set)  # points on the lower border
     order: list[tuple[int, int]] = field(default_factory=list)  # (upper, lower) pairs, besides those of edges
@@ -446,10 +449,13 @@ class _Picture:
         target_at = self.input_at(edge) if target[0] == "node" else 0.0
         ends = level.item(source), level.item(target)
         has_arrow = target[0] == "node"
-        if has_arrow or (*ends, edge.port) not in level.seen:
-            level.seen.add((*ends, edge.port))
+        key = (*ends, edge.port)
+        if has_arrow or key not in level.seen:
             is_free = has_arrow and self.graph.nodes[edge.target].op == "merge"
-            level.stretches.append(_Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow, is_free))
+            made = _Stretch(edge.kind, edge.port, *ends, source_at, target_at, has_arrow, is_free)
+            level.seen[key] = made
+            level.stretches.append(made)
+        level.seen[key].targets.append(edge.target)
 
     def sideways(self, way: str, number: int) -> None:
         """Let the edges of a node run to the side."""
@@ -529,7 +535,8 @@ class _Picture:
                 points += [Point(item.x, tops[item.layer]), Point(item.x, bottoms[item.layer])]
             points.append(Point(target.x + stretch.target_at, target.y + fall))
             moved = tuple(Point(point.x + corner.x, point.y + corner.y) for point in points)
-            found.append(Route(stretch.kind, stretch.port, moved, has_arrow=stretch.has_arrow))
+            targets = tuple(stretch.targets)
+            found.append(Route(stretch.kind, stretch.port, moved, has_arrow=stretch.has_arrow, targets=targets))
         return found
 
 
@@ -641,7 +648,8 @@ class _Outside:
             for body in dict.fromkeys(picture.index.bodies[edge.target] for edge in way.edges):
                 end = Point(self.border(body, "above", port), picture.corners[body].y - _HEAD)
                 points = (begin, Point(begin.x, y), Point(x, y), Point(x, roof), Point(end.x, roof), end)
-                routes.append(Route("call", port, points, is_square=True))
+                targets = tuple(edge.target for edge in way.edges if picture.index.bodies[edge.target] == body)
+                routes.append(Route("call", port, points, is_square=True, targets=targets))
         for way in self.backs:
             (edge,), rect, x = way.edges, picture.rect(way.node), self.lane_x(way)
             body = picture.index.bodies[edge.port.node]
@@ -650,7 +658,8 @@ class _Outside:
             y, floor = rect.y + way.drop, self.bottom + way.corridor * _LANE
             end = Point(rect.x + rect.width / 2 + picture.input_at(edge), rect.y)
             points = (begin, Point(begin.x, floor), Point(x, floor), Point(x, y), Point(end.x, y), end)
-            routes.append(Route("return", edge.port, points, is_square=True, has_arrow=True))
+            targets = (edge.target,)
+            routes.append(Route("return", edge.port, points, is_square=True, has_arrow=True, targets=targets))
         return routes
 
 
@@ -683,7 +692,7 @@ def _grid(graph: StaticGraph, sizes: Sequence[tuple[float, float]]) -> Layout:
         return Point(rect.x + rect.width / 2, rect.y + rect.height * part)
 
     routes = tuple(
-        Route(edge.kind, edge.port, (middle(edge.port.node, 1.0), middle(edge.target, 0.0)), True, True)
+        Route(edge.kind, edge.port, (middle(edge.port.node, 1.0), middle(edge.target, 0.0)), True, True, (edge.target,))
         for edge in edges_of(graph)
     )
     nodes = tuple(rects[number] for number in range(len(graph.nodes)))

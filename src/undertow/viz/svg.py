@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
@@ -17,6 +17,7 @@ from undertow.ir.text import INFIX, dump_nodes, show_const
 from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
+from undertow.viz.parts import CUT, Parts
 
 _MAIN, _SUB, _HEAD = 12, 10, 11  # font sizes: on a node, below that, over a box
 _ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
@@ -71,6 +72,11 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
 .control{{stroke-width:1.1;stroke-dasharray:4 3}}
 .call,.return{{stroke-width:1.7}}
 .faint{{stroke-width:1.1;stroke-dasharray:4 3;opacity:.75}}
+"""
+
+_PARTS_CSS = """\
+.cut{stroke-width:2.8;stroke-dasharray:9 4}
+.p{font-size:9px;font-weight:700;fill:#1f2328}
 """
 
 
@@ -144,31 +150,42 @@ def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
 # Drawing
 
 
-def svg(graph: StaticGraph) -> str:
-    """The picture of a static graph as SVG text."""
+def svg(graph: StaticGraph, parts: Parts | None = None) -> str:
+    """The picture of a static graph as SVG text; with `parts`, these in colours, and the edges that cross bold."""
     labels = [label(graph, number) for number in range(len(graph.nodes))]
     styles = [style_of(graph, node) for node in graph.nodes]
+    if parts is not None:
+        styles = [replace(style, fill=parts.fill(number)) for number, style in enumerate(styles)]
     sizes = [_size(*text, style) for text, style in zip(labels, styles, strict=True)]
     heads = [head(region) for region in graph.regions]
     placed = layout(graph, sizes, [len(head) * _HEAD * _ADVANCE + 18.0 for head in heads])
-    width, height = round(placed.width), round(placed.height)
-    parts = [
+    legend = [] if parts is None else _legend(parts, placed.height)
+    width = round(placed.width if parts is None else max(placed.width, _LEGEND * (len(parts.names) + 1)))
+    height = round(placed.height + (0 if parts is None else 30))
+    pieces = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img"><title>{_text(graph.name)}: {len(graph.nodes)} nodes, {len(graph.sites)} sites</title>',
-        f"<style>{_CSS}</style>",
+        f"<style>{_CSS}{'' if parts is None else _PARTS_CSS}</style>",
         f'<rect width="{width}" height="{height}" rx="10" fill="#fcfbf9"/>',
         *(_box(graph.regions[number], rect) for number, rect in placed.regions.items()),
-        *_routes(graph, placed),
+        *_routes(graph, placed, parts),
     ]
     for number, rect in placed.regions.items():
         fill, _ = box_colours(graph.regions[number])
         at = f'x="{rect.x + 9:.1f}" y="{rect.y + 14:.1f}"'
-        parts.append(f'<text class="h" {at} stroke="{fill}">{_text(heads[number])}</text>')
+        pieces.append(f'<text class="h" {at} stroke="{fill}">{_text(heads[number])}</text>')
+    badges: list[str] = []
     fetched = {port.node for port in graph.fetches}
     for number, tip in enumerate(dump_nodes(graph)):
         look = styles[number], 2.4 if number in fetched else 1.3
-        parts.append(_node(graph.nodes[number], tip, placed.nodes[number], labels[number], *look))
-    return "\n".join([*parts, "</svg>"]) + "\n"
+        if parts is not None:
+            tip += f"\n{', '.join(map(parts.said, parts.of[number])) or 'in no part'}"
+            corner = placed.nodes[number]
+            badges.append(
+                f'<text class="p" x="{corner.x - 2:.1f}" y="{corner.y - 2:.1f}">{parts.number(number)}</text>'
+            )
+        pieces.append(_node(graph.nodes[number], tip, placed.nodes[number], labels[number], *look))
+    return "\n".join([*pieces, *badges, *legend, "</svg>"]) + "\n"
 
 
 def head(region: Region) -> str:
@@ -208,16 +225,40 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
     return "#a0a5ab" if kind == "control" else "#59606a"
 
 
-def _routes(graph: StaticGraph, placed: Layout) -> Iterator[str]:
+_LEGEND = 110.0  # the width of one of its entries
+
+
+def _legend(parts: Parts, top: float) -> list[str]:
+    """The parts below the picture, each with its colour, and what an edge that crosses looks like."""
+    lines: list[str] = []
+    for part in range(len(parts.names)):
+        x, fill = 12 + _LEGEND * part, parts.colour(part)
+        lines.append(f'<rect x="{x:.1f}" y="{top + 4:.1f}" width="16" height="16" fill="{fill}" stroke="#59606a"/>')
+        lines.append(f'<text class="h" x="{x + 22:.1f}" y="{top + 16:.1f}">{_text(_clip(parts.said(part)))}</text>')
+    x = 12 + _LEGEND * len(parts.names)
+    lines.append(f'<path class="e cut" stroke="{CUT}" d="M{x:.1f} {top + 12:.1f}h28"/>')
+    return [*lines, f'<text class="h" x="{x + 34:.1f}" y="{top + 16:.1f}">crosses</text>']
+
+
+def _routes(graph: StaticGraph, placed: Layout, parts: Parts | None) -> Iterator[str]:
     # Control edges first, so that data edges lie above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
         colour = edge_colour(graph, route.kind, route.port)
+        if parts is not None and parts.crosses(route.port, route.targets):
+            path = _square(route.points) if route.is_square else _curve(route.points)
+            yield f'<path class="e cut" stroke="{CUT}" d="{path}"/>'
+            if route.has_arrow:
+                yield _arrow(route.points[-1], CUT)
+            continue
         is_faint = route.kind != "control" and graph.type_of(route.port) == CTL
         path = _square(route.points) if route.is_square else _curve(route.points)
         yield f'<path class="e {route.kind}{" faint" if is_faint else ""}" stroke="{colour}" d="{path}"/>'
         if route.has_arrow:
-            tip = route.points[-1]
-            yield f'<path fill="{colour}" d="M{tip.x:.1f} {tip.y:.1f}l-3.6 -7h7.2z"/>'
+            yield _arrow(route.points[-1], colour)
+
+
+def _arrow(tip: Point, colour: str) -> str:
+    return f'<path fill="{colour}" d="M{tip.x:.1f} {tip.y:.1f}l-3.6 -7h7.2z"/>'
 
 
 def _curve(points: Sequence[Point]) -> str:

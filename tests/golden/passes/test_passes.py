@@ -22,10 +22,14 @@ from undertow.passes.delay import delay_arguments
 from undertow.passes.derive.extend import extend
 from undertow.passes.flatten import flatten
 from undertow.passes.hoist import hoist
+from undertow.passes.inline import inline_calls
+from undertow.passes.loops import loops_to_calls
 from undertow.passes.markers.paths import DERIVATIVE
 from undertow.passes.overflow import check_overflow
+from undertow.passes.phase_constants import propagate_constants
 from undertow.passes.pipeline import MARKED
 from undertow.passes.pipeline import PASSES as PIPELINE
+from undertow.passes.replicate import replicate
 from undertow.passes.report import Report
 from undertow.passes.restore import restore_arrays
 from undertow.passes.simplify import simplify
@@ -42,6 +46,7 @@ def extend_simply(library: Library) -> tuple[Library, Report]:
 
 
 PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = {
+    "replicate": replicate,
     "overflow": check_overflow,
     "simplify": simplify,
     "delay": delay_arguments,
@@ -54,8 +59,15 @@ PASSES: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = 
     "extend": extend_simply,
     **{name: apply for name, apply, _ in MARKED if name != "unfetched"},
 }
+# Not in the list of the pipeline; of each, at least what it does with devices.
+OTHERS: dict[str, Callable[[Library], tuple[Library, Report | Counter[str]]]] = {
+    "constants": propagate_constants,
+    "inline": inline_calls,
+    "loops": lambda library: (loops_to_calls(library, library.functions), Counter()),
+    "flatten": lambda library: (library, Counter()),
+}
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
-FLATTENED = ("extend_power", "extend_two_calls")
+FLATTENED = ("extend_power", "extend_two_calls", "flatten_devices")
 
 
 def is_marked(library: Library) -> bool:
@@ -68,7 +80,7 @@ def test_text(path: Path, golden: Callable[..., None]) -> None:
     before = parse_library(head.partition("# before\n")[2])
     if not is_marked(before):
         check(before, type_rule)
-    after, report = PASSES[path.stem.partition("_")[0]](before)
+    after, report = (PASSES | OTHERS)[path.stem.partition("_")[0]](before)
     assert parse(dump(after)) == after
     said = str(report) if isinstance(report, Report) else ", ".join(f"{what} {n}" for what, n in report.items())
     made = f"\n{dump(after)}\n# {said}\n"
@@ -82,8 +94,8 @@ def test_text(path: Path, golden: Callable[..., None]) -> None:
 
 
 def test_every_pass_is_here() -> None:
-    elsewhere = {"constants", "unfetched"}  # tests/unit/passes/test_phase_constants.py; tests/unit/compat
-    missing = {name for name, *_ in (*MARKED, *PIPELINE)} - elsewhere - PASSES.keys()
+    elsewhere = {"unfetched"}  # tests/unit/compat
+    missing = {name for name, *_ in (*MARKED, *PIPELINE)} - elsewhere - PASSES.keys() - OTHERS.keys()
     assert not missing, "a pass of passes/pipeline.py is missing from PASSES"
 
 
@@ -91,3 +103,11 @@ def test_every_pass_is_here() -> None:
 def test_there_are_texts(name: str) -> None:
     assert sum(path.stem.startswith(f"{name}_") for path in FILES) >= 4
     assert {path.stem for path in FILES} >= set(FLATTENED)
+
+
+@pytest.mark.parametrize("name", [*PASSES, *OTHERS])
+def test_devices(name: str) -> None:
+    """There is a text of what each pass does with devices, and it names some."""
+    text = (Path(__file__).parent / f"{name}_devices.txt").read_text()
+    assert "device=" in text.partition("# before\n")[2].partition("# after\n")[0]
+    assert "device=" in text.partition("# after\n")[2]

@@ -161,8 +161,11 @@ def test_options_of_a_session_and_around_it():
 def test_config_and_target():
     with tf.Session("", config=tf.ConfigProto(allow_soft_placement=True)) as session:
         assert session.run(tf.constant(1)) == 1
-    with pytest.raises(ut.GraphError, match="clusters are not supported"):
-        tf.Session("grpc://localhost:2222")
+    for target in ("localhost:2222", "grpc://localhost", "grpcs://localhost:1"):
+        with pytest.raises(ut.GraphError, match="a session cannot run on"):
+            tf.Session(target)
+    with pytest.raises(ut.TypeMismatch, match="target must be a string, not 3"):
+        tf.Session(3)
 
 
 def test_closed():

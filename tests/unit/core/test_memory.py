@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[3]
 CORE = ROOT / "core"
 
 # Kernels; the interface, and the blocks that it works on; what has no lanes: tokens of the rival, parameters that an
-# optimizer steps, arrays of Python's, numbers in messages.
+# optimizer steps, arrays of Python's, numbers in messages, and what sockets give.
 MAY_COPY = (*("src/kernel/", "src/isa/"), *("src/memory/lanes.h", "src/memory/memory.cpp"), *("src/expand/", "bind/"),
-            "src/remote/bytes.h")  # fmt: skip
+            "src/remote/bytes.h", "src/remote/wire.cpp")  # fmt: skip
 
 
 def guarded(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -135,3 +135,28 @@ def test_a_device_that_there_is_not() -> None:
     graph = on_two.graph(np.ones(3), 4).static
     with pytest.raises(ut.GraphError, match="'worker:1', and there is no such worker"):
         places_of(graph, ("worker:0",))
+
+
+@ut.function
+def repeated(x: ut.f64, n: ut.i64) -> ut.f64:
+    with ut.device("worker:0"):
+        for _ in range(n):
+            x = ut.tanh(x) + 0.1
+    return x
+
+
+@ut.device("worker:0")
+@ut.function
+def divisor(a: ut.i64, b: ut.i64) -> ut.i64:
+    return a if b == 0 else divisor(b, a % b)
+
+
+@pytest.mark.parametrize(("function", "arguments"), [(repeated, (0.5, 7)), (divisor, (12, 18))])
+def test_whole_loops_and_recursions(function: ut.Function, arguments: tuple[float, ...]) -> None:
+    """What a loop or a recursion has in the end is where it runs: nothing of it crosses before that."""
+    graph = function.graph(*arguments).static
+    placed = cut(graph, places_of(graph, ["", "worker:0"]), 2)
+    assert not placed.edges
+    assert not placed.parts[0].graph.fetches and not placed.parts[0].graph.sites
+    ((found,), _) = PlacedPlan(placed, lambda _: 0).run([np.asarray(value)[()] for value in arguments])
+    assert found == function(*arguments)

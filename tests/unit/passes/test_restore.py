@@ -129,3 +129,26 @@ def test_faults_are_the_loop_s() -> None:
         reached(2, 4)
     with pytest.raises(IndexError):
         reached(2, 5)
+
+
+def test_slices_that_overlap() -> None:
+    """What is put back into a part of where it was is a change."""
+
+    @ut.function
+    def moved(x: ut.f64[6], n: ut.i64) -> ut.f64:
+        if n == 0:
+            return x[0]
+        x[1:4] = x[:3]
+        x[1:4] = x[:3]
+        x[[3, 4]] = x[[4, 5]]
+        x[[3, 4]] = x[[4, 5]]
+        return moved(x, n - 1) + x[3]
+
+    @ut.function
+    def all_of_it(x: ut.f64[6]) -> tuple[ut.f64, ut.f64[6], ut.f64[6]]:
+        before = x.copy()
+        return moved(x, 1), x, before
+
+    x = np.arange(6.0)
+    total, after, before = all_of_it(x)
+    assert total == 5.0 and after.tolist() == [0.0, 0.0, 0.0, 5.0, 5.0, 5.0] and before.tolist() == x.tolist()

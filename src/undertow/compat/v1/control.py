@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
@@ -339,44 +339,24 @@ def _plain(text: str) -> str:
 
 # -- places and names --------------------------------------------------------------------------------------
 
-_FIELD = re.compile(r"/(job|replica|task|device|cpu|gpu):([^/]*)", re.IGNORECASE)
-
-
-def merged_device(outer: str, inner: str) -> str:
-    """A device inside another: parts that the inner name omits come from the outer.
-
-    >>> merged_device("/job:local/task:0", "/task:1/device:CPU:0")
-    '/job:local/task:1/device:CPU:0'
-    >>> merged_device("/job:local", "worker:1")
-    'worker:1'
-    """
-    parts = [{k.lower(): v for k, v in _FIELD.findall(name)} for name in (outer, inner)]
-    if not parts[1]:
-        return inner
-    for part in parts:
-        for short in ("cpu", "gpu"):
-            if short in part:
-                part["device"] = f"{short.upper()}:{part.pop(short)}"
-    both = {**parts[0], **parts[1]}
-    return "".join(f"/{key}:{both[key]}" for key in ("job", "replica", "task", "device") if key in both)
-
 
 class device:
-    """Operations created in the block are placed there; recorded in the graph. None clears the enclosing blocks."""
+    """Operations created in the block are placed there, if a session runs on a cluster. None clears the others."""
 
     def __init__(self, device_name_or_function: Any) -> None:
         name = device_name_or_function
         if name is not None and not isinstance(name, str):
-            raise TypeMismatch(
-                f"a device must be a name, not {brief(name)}", here(), hint='write tf.device("/job:local/task:1")'
-            )
+            hint = 'write tf.device("/job:local/task:1")'
+            if callable(name):
+                hint += "; of functions, what tf.train.replica_device_setter returns is taken, which is a name here"
+            raise TypeMismatch(f"a device must be a name, not {brief(name)}", here(), hint=hint)
         self._name = name
-        self._before: list[tuple[Builder, str]] = []
+        self._before: list[tuple[Builder, str | None]] = []
 
     def __enter__(self) -> None:
         builder = get_default_graph().ctx.open_builder
         self._before.append((builder, builder.device))
-        builder.device = "" if self._name is None else merged_device(builder.device, self._name)
+        builder.device = None if self._name is None else merged_device(builder.device or "", self._name)
 
     def __exit__(self, *_: object) -> None:
         builder, before = self._before.pop()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.program import Program
+from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
@@ -98,23 +99,28 @@ def program_of(graph: Graph, fetches: Any) -> Program:
     return make_fetched(graph, flatten_fetches(graph, fetches, here())[0], ()).program
 
 
-def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port]) -> Fetched:
-    """The program for tensors and operations of the graph, built on first use."""
+def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], cluster: Cluster | None = None) -> Fetched:
+    """The program for tensors and operations of the graph, built on first use.
+
+    `cluster` has the tasks that devices name; without it, devices stand there as they were written.
+    """
     values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     computed_feeds = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
-    key = (tuple(values), tuple(orders), computed_feeds)
+    key = (tuple(values), tuple(orders), computed_feeds, cluster)
     with graph.lock:
         if key not in graph.programs:
-            graph.programs[key] = _make(graph, [*values, *orders], len(values), computed_feeds)
+            graph.programs[key] = _make(graph, [*values, *orders], len(values), computed_feeds, cluster)
         return graph.programs[key]
 
 
-def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]) -> Fetched:
+def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port], cluster: Cluster | None) -> Fetched:
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     graph_of_main, params = main.extract(results, instead)
     library = resolve_markers(graph.library_of(graph_of_main))
+    if cluster is not None:
+        library = cluster.place(library)
     refuse_endless(library)
     seed = main.key.node if main.key is not None and main.key.node in params else None
     owner = {param.node: port for port, param in instead.items()}

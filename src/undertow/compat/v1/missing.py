@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+_SUPERVISED = "variables live in one session: use tf.Session(server.target), and run the initializer"
 _WHY = {
     "GradientTape": "that is TensorFlow 2: use tf.gradients",
-    "train.ClusterSpec": "clusters are not supported yet: leave it out to run in this process",
-    "train.Server": "clusters are not supported yet: leave it out to run in this process",
+    "train.MonitoredTrainingSession": _SUPERVISED,
+    "train.Supervisor": _SUPERVISED,
     "train.Saver": "fetch the variables, and save them with np.savez",
     "layers": "layers are not supported: write them with tf.matmul and tf.Variable",
     "keras": "Keras is not supported: write the model with tf.matmul and tf.Variable",

@@ -17,6 +17,8 @@ import numpy as np
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
 from undertow.api.options import Settings, settings
 from undertow.api.program import begin, check_written, limits_left
+from undertow.compat.v1.connection import Connection
+from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.place import here
@@ -29,6 +31,7 @@ from undertow.tracebacks import boundaries
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
 
+NO_CLUSTER = Cluster()
 _SESSIONS: Stack[Session] = Stack(list)
 
 
@@ -50,24 +53,23 @@ def session_for(session: Session | None, what: Any) -> Session:
 
 
 class ConfigProto:
-    """Accepted and ignored; use `Session(engine=...)` and `ut.options` instead."""
+    """Accepted, but only `allow_soft_placement` means something; use `Session(engine=...)` and `ut.options` instead."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
 
 
 class Session:
-    """Runs parts of a graph. A context manager; `close` ends it. Keywords are options of runs: engine, timeout, ..."""
+    """Runs parts of a graph. A context manager; `close` ends it. Keywords are options of runs: engine, timeout, ...
+
+    `target` is a server of a cluster, "grpc://localhost:2222": tasks that `tf.device` names take part in runs.
+    """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         self._options = options
         self._settings()  # raises at once for an unknown option
-        if target:
-            raise GraphError(
-                f"clusters are not supported: {brief(target)}",
-                here(),
-                hint="leave the target out to run in this process",
-            )
+        is_soft = bool(getattr(config, "settings", {}).get("allow_soft_placement"))
+        self._connection = Connection(target, is_soft) if target else None
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
         self.graph = get_default_graph() if graph is None else graph
@@ -97,9 +99,11 @@ class Session:
             yield self
 
     def close(self) -> None:
-        """Forget the values of variables."""
+        """Forget the values of variables, and end the workers on a cluster."""
         self._is_open = False
         self._cell = Cell({})
+        if self._connection is not None:
+            self._connection.close()
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -111,7 +115,7 @@ class Session:
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """The values of the fetches: one, or nested lists, tuples and dicts of them."""
-        return copy_context().run(self._run, fetches, feed_dict)
+        return copy_context().run(self._run_there, fetches, feed_dict)
 
     def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
         """Every possible outcome of a run, over every order of firings; see `ut.behaviors`."""
@@ -119,28 +123,36 @@ class Session:
 
     def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
         begin(self._settings())
-        request = self._request(fetches, feed_dict)
+        request = self._request(fetches, feed_dict, None)
         inputs = self._inputs(request, self._settings())
         graphs = request.fetched.program.captured.library.functions.values()
         names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
         state = {name: value for name, value in self._cell.value.items() if name in names}
         return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
-    def _run(self, fetches: Any, feed_dict: Any) -> Any:
+    def _run_there(self, fetches: Any, feed_dict: Any) -> Any:
+        """On the cluster of the session, if it has one."""
+        if self._connection is None:
+            return self._run(fetches, feed_dict, NO_CLUSTER)
+        self._check_open()
+        with self._connection.running() as cluster:
+            return self._run(fetches, feed_dict, cluster)
+
+    def _run(self, fetches: Any, feed_dict: Any, cluster: Cluster) -> Any:
         chosen = self._settings()
         begin(chosen)
-        request = self._request(fetches, feed_dict)
+        request = self._request(fetches, feed_dict, cluster)
         if not request.leaves:
             return request.results([])
         return self._execute(request, self._inputs(request, chosen), chosen)
 
-    def _request(self, fetches: Any, feed_dict: Any) -> _Request:
+    def _request(self, fetches: Any, feed_dict: Any, cluster: Cluster | None) -> _Request:
         self._check_open()
         span = here()
         leaves, structure = flatten_fetches(self.graph, fetches, span)
         fed = feeds_of(self.graph, feed_dict, span)
         try:
-            fetched = make_fetched(self.graph, leaves, list(fed))
+            fetched = make_fetched(self.graph, leaves, list(fed), cluster)
         except UndertowError as fault:
             fault.span = fault.span or span
             raise

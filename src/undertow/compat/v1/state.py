@@ -139,7 +139,7 @@ class Variable:
             main = self.graph.main
             with self.graph.lock, self.graph.writing_to(main):
                 saved = main.region, main.controls, main.device
-                main.region, main.controls, main.device = 0, (), ""
+                main.region, main.controls, main.device = 0, (), None
                 try:
                     self._fetched = self._read()
                 finally:

@@ -1,4 +1,4 @@
-"""`tf.train`: optimizers. Each turns gradients into an operation that updates the variables, once per run.
+"""`tf.train`: optimizers, which make an operation that updates the variables, once per run; and clusters.
 
 An update follows every read of its variable in the same run, unless your control edges say otherwise: a loss fetched
 with it is that of the old values. The rules (`api/update_rules.py`) are those of `ut.optim`; settings and
@@ -15,7 +15,9 @@ import numpy as np
 
 from undertow.api import update_rules
 from undertow.api.update_rules import Update
+from undertow.compat.v1 import clusters
 from undertow.compat.v1.array import cast
+from undertow.compat.v1.clusters import ClusterSpec, Server, replica_device_setter
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.gradients import gradients
 from undertow.compat.v1.graph import Graph, get_default_graph
@@ -29,8 +31,9 @@ from undertow.tracebacks import boundaries
 from undertow.types import i64
 
 __all__ = [
-    "AdagradOptimizer", "AdamOptimizer", "GradientDescentOptimizer", "MomentumOptimizer", "Optimizer",
-    "RMSPropOptimizer", "create_global_step", "get_global_step", "get_or_create_global_step",
+    "AdagradOptimizer", "AdamOptimizer", "ClusterSpec", "GradientDescentOptimizer", "MomentumOptimizer", "Optimizer",
+    "RMSPropOptimizer", "Server", "create_global_step", "get_global_step", "get_or_create_global_step",
+    "replica_device_setter",
 ]  # fmt: skip
 
 Pairs = Sequence[tuple[Any, Variable]]
@@ -303,4 +306,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), [name for name in __all__ if name not in clusters.__all__])

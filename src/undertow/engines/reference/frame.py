@@ -20,7 +20,7 @@ class Frame(TaggedFrame):
         "slots",
     )  # fmt: skip
 
-    path: Path  # in parts of a placed graph
+    path: Path  # where a graph needs it: in parts of a placed one, and for replicas
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from undertow.engines.frames import PythonRun
 from undertow.engines.reference.frame import NONE, Context, Entry, Frame
 from undertow.engines.reference.rows import COUNT, NumberedGraph, SitePlan
 from undertow.ir import trace
+from undertow.ir.path import ROOT, child
 
 Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
 Pool = deque[Ready] | list[Ready]
@@ -34,6 +35,9 @@ class Frames(PythonRun[Frame]):
     def open(self, frame: Frame) -> Frame:
         """Start a frame, if the limits allow it."""
         kind = frame.kind
+        if self.rows.has_paths:
+            parent = frame.parent
+            frame.path = ROOT if parent is None else child(parent.path, self.label(frame.site), frame.index)
         self.live.add(frame)
         if frame.entry is not None:
             frame.entry.users += 1
@@ -43,6 +47,10 @@ class Frames(PythonRun[Frame]):
         for at, slot, index in kind.layout.shared_reads:
             self.read(frame, at, slot, self.shared, index)
         return frame
+
+    def label(self, site: int) -> int:
+        """The number of a site in tags."""
+        return site
 
     def close(self, frame: Frame) -> None:
         """Free the storage of a frame whose nodes have all fired."""

@@ -21,7 +21,7 @@ from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import COUNT, DEAD, NumberedGraph
 from undertow.engines.reference.run import Run
 from undertow.errors import RunError
-from undertow.ir.path import ROOT, Path, child
+from undertow.ir.path import Path
 from undertow.ir.placed import Part, Placed
 
 Crossing = tuple[int, Path, Value]  # edge, tag, value
@@ -53,9 +53,6 @@ class PartRun(Run):
         self.loop(drain=True)
 
     def open(self, frame: Frame) -> Frame:
-        frame.path = ROOT
-        if frame.parent is not None:
-            frame.path = child(frame.parent.path, self.part.sites[frame.site - 1], frame.index)
         super().open(frame)
         if frame.kind.layout.recvs:
             self.open_frames[frame.path] = frame
@@ -63,9 +60,13 @@ class PartRun(Run):
                 self.take(frame, crossing)
         return frame
 
+    def label(self, site: int) -> int:
+        return self.part.sites[site - 1]
+
     def close(self, frame: Frame) -> None:
         super().close(frame)
-        self.open_frames.pop(frame.path, None)
+        if frame.kind.layout.recvs:
+            del self.open_frames[frame.path]
 
     def send(self, frame: Frame, edge: int, value: Value) -> None:
         self.post((edge, frame.path, value))

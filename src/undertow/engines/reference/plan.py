@@ -7,13 +7,26 @@ from typing import Any
 
 from undertow.engines.checks import as_plain
 from undertow.engines.frames import check_runnable, kernel_of
-from undertow.engines.reference.rows import CODES, COUNT, Kind, Layout, NumberedGraph, Out, Quiet, Row, SitePlan
+from undertow.engines.reference.rows import (
+    CODES,
+    COUNT,
+    TAGGED,
+    Kind,
+    Layout,
+    NumberedGraph,
+    Out,
+    Quiet,
+    Row,
+    SitePlan,
+)
 from undertow.errors import GraphError
 from undertow.ir.budget import paced
 from undertow.ir.graph import Const, Node, Port, StaticGraph
 from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, INWARD, SOURCES, STARTS
 from undertow.ir.walk import phase_of, ports_of
+from undertow.ops.effects import is_tagged
+from undertow.ops.op import CATALOGUE
 
 _ONE_OF_SEVERAL = ("merge", "hoist_read", "recv")  # these have one slot, however many inputs
 
@@ -75,7 +88,12 @@ class _Planner:
             self.layouts[self.home[number]].rows.append(self.row(number, node))
         first_ready = (self.local[n] for n, node in enumerate(self.graph.nodes) if node.op in SOURCES)
         return NumberedGraph(
-            self.graph, self.index.phases, self.kinds(self.index.phases), tuple(first_ready), len(self.shared)
+            self.graph,
+            self.index.phases,
+            self.kinds(self.index.phases),
+            tuple(first_ready),
+            len(self.shared),
+            any(node.op in ("send", "recv") or is_tagged(node.op) for node in self.graph.nodes),
         )
 
     # -- places --------------------------------------------------------------------------------------------
@@ -206,6 +224,8 @@ class _Planner:
             extra = node.types[0]
         elif node.op == "send":
             extra = node.attrs.integer("edge")
+        elif is_tagged(node.op):
+            code, extra = TAGGED, (CATALOGUE[node.op].tagged, node.attrs)
         elif code is None:
             code, extra = kernel_of(node)
         assert code is not None

@@ -25,7 +25,7 @@ COUNT = DEAD - 1  # the part of `pend` that counts tokens
 # Codes of rows, besides kernels. FORWARD is for nodes that forward one value: merge, return, exit, outer, hoist_read,
 # recv.
 FORWARD, SWITCH, CALL, CALL_START, ENTER, ENTER_START, NEXT, INPUT = range(STATE + 1, STATE + 9)
-FAN, FAN_START, GATHER, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS, SEND = range(STATE + 9, STATE + 17)
+FAN, FAN_START, GATHER, HOIST, COLLECT, COLLECTED, COLLECTED_ROWS, SEND, TAGGED = range(STATE + 9, STATE + 18)
 _BY_SITE = {  # for a call, a loop, a map
     Role.START: (CALL_START, ENTER_START, FAN_START),
     Role.ARGUMENT: (CALL, ENTER, FAN),
@@ -141,3 +141,4 @@ class NumberedGraph:
     main: Kind  # with every kind below it that a run can create
     first_ready: tuple[int, ...]  # nodes of main that wait for nothing
     shared: int = 0  # number of values that main shares with all frames
+    has_paths: bool = False  # does anything need the tags of frames as hashes?

@@ -179,6 +179,9 @@ class Run(Frames):
             assert frame.entry is not None
             frame.entry.sums.setdefault(extra, Sum()).add(slots[first:last])
             return frame, GO, outs[0]
+        if code == rows.TAGGED:
+            evaluate, attrs = extra
+            return frame, evaluate(frame.path, attrs)[0], outs[0]
         if code in (rows.COLLECTED, rows.COLLECTED_ROWS):
             collected = slots[extra[0].cell].entry.sums.get(extra[1], ZERO)
             if code == rows.COLLECTED:

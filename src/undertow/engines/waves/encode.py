@@ -6,8 +6,9 @@ records, so encoding must be fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from undertow.engines.native import Encoded, Encoder, type_row
@@ -20,15 +21,18 @@ _FORMAT = fields_hash() << 8 | VERSION
 _Rows = list[int]
 
 
-def encode(plan: Plan, nodes: Sequence[str]) -> Encoded:
-    """The plan as the core reads it; `nodes` are the names of the graph's nodes, in order."""
+def encode(plan: Plan, nodes: Sequence[str], others: Mapping[str, int] = MappingProxyType({})) -> Encoded:
+    """The plan as the core reads it; `nodes` are the names of the graph's nodes, in order.
+
+    Of a part, `nodes` are those of the whole graph, and `others` the numbers of its own ones there.
+    """
     encoder = Encoder()
     for constant in plan.constants:
         encoder.constant(constant)
     for kernel in plan.kernels:
         encoder.kernel(kernel.op, kernel.attrs, kernel.inputs, kernel.outputs, kernel.is_effect)
     out: _Rows = []
-    _writer()(plan, out, _NodeNumbers({name: number for number, name in enumerate(nodes)}))
+    _writer()(plan, out, _NodeNumbers({**others, **{name: number for number, name in enumerate(nodes)}}))
     return encoder.encoded([_FORMAT, len(nodes)], out)
 
 

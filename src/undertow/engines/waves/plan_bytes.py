@@ -1,14 +1,17 @@
-"""A plan as bytes, for workers: what `encode` makes, and nothing that runs when it is read.
+"""A plan as bytes, for workers: what `encode` makes, and nothing that runs when it is read. Likewise other arrays.
 
-A head in JSON says how long everything is; rows and constants follow as they are in memory, little-endian.
+A head in JSON says how long everything is; arrays follow as they are in memory, little-endian.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from undertow.engines.native import Encoded
 from undertow.ir.graph import Array
@@ -19,36 +22,51 @@ _KNOWN = {t.numpy.str: t.numpy for t in DTYPES.values() if t.numpy is not None}
 
 def pack(encoded: Encoded) -> bytes:
     """The bytes of a plan."""
-    constants = [np.ascontiguousarray(constant) for constant in encoded.constants]
-    head = {
-        "rows": len(encoded.rows),
-        "words": encoded.words,
-        "constants": [[array.dtype.str, list(np.shape(encoded.constants[k]))] for k, array in enumerate(constants)],
-    }
-    text = json.dumps(head).encode()
-    text += b" " * (-len(text) % 8)
-    arrays = [encoded.rows.tobytes(), *(array.tobytes() for array in constants)]
-    return b"".join((len(text).to_bytes(8, "little"), text, *arrays))
+    return pack_arrays({"words": encoded.words}, [np.asarray(encoded.rows, "<i8"), *encoded.constants])
 
 
 def unpack(data: bytes) -> Encoded:
     """The plan again. Raises ValueError if that is not one; the core checks the rows."""
+    head, arrays = unpack_arrays(data, "a plan")
+    words = head.get("words")
+    if not arrays or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError("this is not a plan: its parts do not fit together")
+    rows, *constants = arrays
+    if rows.dtype != np.int64 or rows.ndim != 1:
+        raise ValueError("this is not a plan: its rows are no integers")
+    return Encoded(np.asarray(rows, np.int64), words, constants)
+
+
+def pack_arrays(head: dict[str, Any], arrays: Sequence[Array]) -> bytes:
+    """What JSON can say, and arrays, as bytes."""
+    arrays = [np.asarray(array, order="C") for array in arrays]
+    text = json.dumps({**head, "arrays": [[array.dtype.str, list(array.shape)] for array in arrays]}).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join((len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in arrays)))
+
+
+def unpack_arrays(data: bytes, name: str = "a message") -> tuple[dict[str, Any], list[Array]]:
+    """The same again: arrays of our dtypes, with memory of their own. Raises ValueError if it is something else."""
     try:
         length = int.from_bytes(data[:8], "little")
         head = json.loads(data[8 : 8 + length])
         at = 8 + length
-        rows = np.asarray(_array(data, at, "<i8", [head["rows"]]), np.int64)
-        at += rows.nbytes
-        constants = []
-        for dtype, shape in head["constants"]:
-            constants.append(_array(data, at, dtype, shape))
-            at += constants[-1].nbytes
-        words = head["words"]
-        if at != len(data) or not all(isinstance(word, str) for word in words):
+        arrays = []
+        for dtype, shape in head.pop("arrays"):
+            arrays.append(_array(data, at, dtype, shape))
+            at += arrays[-1].nbytes
+        if at != len(data):
             raise ValueError("its parts do not fit together")
-        return Encoded(rows, list(words), constants)
-    except (KeyError, TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
-        raise ValueError(f"this is not a plan: {error}") from error
+        return head, arrays
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
+        raise ValueError(f"this is not {name}: {error}") from error
+
+
+def array_of(data: npt.NDArray[np.uint8] | memoryview, dtype: str, shape: Sequence[int]) -> Array:
+    """The array that these bytes are, which are not copied. Raises ValueError if they are none."""
+    if dtype not in _KNOWN or math.prod(shape) * _KNOWN[dtype].itemsize != data.nbytes:
+        raise ValueError("this is not a large value: its type and its bytes do not fit together")
+    return np.frombuffer(data, _KNOWN[dtype]).reshape(shape)
 
 
 def _array(data: bytes, at: int, dtype: str, shape: list[int]) -> Array:

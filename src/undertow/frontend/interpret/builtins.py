@@ -493,10 +493,11 @@ _TRACED: dict[Any, Callable[..., Any]] = {
     math.prod: prod,
     math.pow: _of_one("math.pow", _in_floats(lambda x, y: functions.pow(*floats(x, y))), "ut.pow"),
 }  # fmt: skip
+PRINT = builtins.print
 # Python function -> what its call does in a capture; the handler gets the interpreter.
 PYTHON: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any], Env | None], Any]] = {
     **KINDS,
-    builtins.print: _print,
+    PRINT: _print,
     builtins.getattr: _getattr,
     builtins.hasattr: _hasattr,
     builtins.vars: _vars,

@@ -6,6 +6,7 @@ A call of an @ut.function becomes a call node, the user's own Python is captured
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import functools
 import inspect
@@ -21,7 +22,7 @@ from undertow.errors import CaptureError, with_article
 from undertow.frontend.control.aliasing import is_array
 from undertow.frontend.control.helpers import recurs_at_run_time, region_of
 from undertow.frontend.interpret import handles
-from undertow.frontend.interpret.builtins import PYTHON, method_of_text, refuse_text
+from undertow.frontend.interpret.builtins import PRINT, PYTHON, method_of_text, refuse_text
 from undertow.frontend.interpret.collecting import collected, folded, repeat
 from undertow.frontend.interpret.containers import Containers
 from undertow.frontend.interpret.drive import Work, drive
@@ -62,6 +63,7 @@ from undertow.frontend.syntax.calling import (
 from undertow.frontend.syntax.source import Closure, Env
 from undertow.frontend.values import tree
 from undertow.frontend.values.assignment import shaped_view
+from undertow.frontend.values.device import device_of, refuse_generator, refuse_replicas
 from undertow.frontend.values.growing import GrowingList
 from undertow.frontend.values.option import is_option
 from undertow.frontend.values.static import static
@@ -196,6 +198,8 @@ class Interpreter(Containers):
                 return (yield self.call(method, args, kwargs))
             if iterates(function) and (len(args) == 1 or (function is not min and function is not max)):
                 args = [self.iterated(a) for a in args]
+        if function is builtins.print:  # others, Ray for one, put their own in its place while a program runs
+            function = PRINT
         known = decorated(function)
         if known is not None:
             definition, bound = known
@@ -230,6 +234,7 @@ class Interpreter(Containers):
             function = self.ctx.session.closure(function)
         if isinstance(function, Closure):
             if has_yield(function.node):
+                refuse_generator(function)
                 return self.owned.own(self.generate(function, args, kwargs))
             outlined = self.ctx.session.outlined(function, args, kwargs)
             if outlined is not None:
@@ -492,6 +497,11 @@ class Interpreter(Containers):
             if recurs_at_run_time(self.aliases.envs, closure, values, self.ctx):
                 self.ctx.session.outline_recursion(closure)
             env.region, env.given = region_of(self.ctx), dict(values)
+        builder = self.ctx.open_builder
+        around = builder.device
+        if is_inline and (device := device_of(closure)) is not None:
+            refuse_replicas(closure, device)
+            builder.device = device
         self.depth += 1
         self.aliases.envs.append(env)
         if self.depth > _INLINE_DEPTH:
@@ -505,6 +515,7 @@ class Interpreter(Containers):
                 note_caller(fault, self.ctx.span, caller)
             raise
         finally:
+            builder.device = around
             self.depth -= 1
             self.aliases.envs.remove(env)
 

@@ -95,6 +95,7 @@ class Closure:
     annotations: dict[str, Any] = field(default_factory=dict)
     call: Callable[..., Any] | None = None  # runs it when native code calls it
     local: frozenset[str] = frozenset()  # names that the body binds, parameters included
+    device: str | None = None  # where it is placed, if `ut.device` decorates a function without `python`
     __undertow_static__: ClassVar[bool] = True  # no container of values, though a dataclass
 
     def __post_init__(self) -> None:

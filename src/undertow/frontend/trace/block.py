@@ -46,6 +46,8 @@ class _Input:
 class Block(Definition):
     """A function whose block is to run, is running, or has run."""
 
+    is_python = False
+
     def __init__(self, owner: object, name: str, returns: Any, span: Span) -> None:
         super().__init__(NoSource(name or "subgraph", inspect.Signature(), span))
         self._owner = owner  # the object that the user's variable holds

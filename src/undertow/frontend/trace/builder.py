@@ -63,7 +63,7 @@ class Builder:
     is_block: bool = False  # written by the block of a SubGraph, which is plain Python
     context: Any = None  # of an API that writes at any time (compat.v1, SubGraph), not only during a capture
     controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
-    device: str = ""  # of new nodes
+    device: str | None = None  # of new nodes; "" is where main runs
     key: Port | None = None  # the random key of this activation, in region 0
     body: Any = None  # of a loop or map: see control/body.py
     raised: tuple[str, type[Exception], Span | None] | None = None  # what Python raised first in a branch, and where
@@ -116,9 +116,10 @@ class Builder:
         if not len(self.nodes) % _BATCH:
             budget.pay(_BATCH if self.nodes else 0)
         where = self.region if region is None else region
-        if (self.controls or self.device) and op not in ("start", "param", "switch", "merge") and region is None:
+        is_scoped = region is None and op not in ("start", "param", "switch", "merge")
+        if is_scoped and (self.controls or self.device is not None):
             controls += tuple(self.use(port) for port in self.controls)
-            if self.device:
+            if self.device is not None:
                 attrs = Attrs(**attrs, device=self.device)
         if not controls and op not in SOURCES and not any(i.__class__ is Port for i in inputs):
             controls = (self.use(START, where),)

@@ -44,6 +44,7 @@ from undertow.frontend.trace.recursion import joined, may_be_inferred, too_many_
 from undertow.frontend.trace.returned import refuse_other_kinds, refuse_unreturnable
 from undertow.frontend.trace.scope import MainGraph, Scope
 from undertow.frontend.values import tree
+from undertow.frontend.values.device import device_of
 from undertow.frontend.values.growing import NOTHING, GrowingList, item_type, leaves_of_lists
 from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.listed import with_lists
@@ -436,7 +437,8 @@ class CaptureSession(Scope):
             function.was_called_open, function.guessed_at = False, None
             function.began, function.readings, function.changed = next(births), {}, {}
             context = None if outer is None else outer.context
-            builder = Builder(function.name, "function", definition.closure.span, context=context)
+            span, device = definition.closure.span, device_of(definition.closure)
+            builder = Builder(function.name, "function", span, context=context, device=device)
             types, names = function.types, function.arguments.names
             params = zip(types, names, flags_of(function.weak, types), strict=True)
             leaves = [Traced(builder, builder.param(type, name), is_weak) for type, name, is_weak in params]

@@ -55,6 +55,7 @@ class Definition:
 
     is_checkpoint = False  # its gradient calls it again, instead of keeping its forward values
     hands_key_on = False  # it only wraps one function, which draws from the same random key
+    is_python = True  # it is what the user wrote, not made of another definition
 
     def __init__(self, function: Callable[..., Any] | Closure) -> None:
         if not isinstance(function, (FunctionType, Closure)):

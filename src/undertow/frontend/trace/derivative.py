@@ -102,6 +102,8 @@ def _is_same_function(a: Any, b: FunctionType) -> bool:
 class Made(Definition):
     """A definition made from another one."""
 
+    is_python = False
+
     def __init__(self, inner: Definition, name: str) -> None:
         super().__init__(inner.function)
         self.inner = inner

@@ -33,6 +33,8 @@ LOST = LostDefault()
 class ReadyDefinition(Definition):
     """A function that was captured elsewhere, at one or more signatures."""
 
+    is_python = False
+
     def __init__(
         self, source: NoSource, notes: Mapping[str, Annotation], classes: Sequence[type], signatures: Sequence[Ready]
     ) -> None:

@@ -1,4 +1,4 @@
-"""Scopes that apply to every node written in them: control dependencies and devices."""
+"""Scopes that apply to every node written in them: control dependencies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from undertow.frontend.values.traced import Traced, context
 from undertow.ir.graph import Port
 
 
-class _Scope:
+class Scope:
     """A `with` block that changes the builder until it ends; outside a capture it does nothing."""
 
     __undertow_capture__ = True  # may stand in a captured function
 
     def __init__(self) -> None:
-        self._before: list[tuple[Builder, tuple[Port, ...], str]] = []
+        self._before: list[tuple[Builder, tuple[Port, ...], str | None]] = []
 
     def _change(self, builder: Builder) -> None:
         raise NotImplementedError
@@ -34,7 +34,7 @@ class _Scope:
             builder.controls, builder.device = controls, device
 
 
-class control_dependencies(_Scope):
+class control_dependencies(Scope):
     """What is written in the block happens after these values have arrived; None forgets the blocks around it.
 
     State operators of @ut.function keep their program order anyway; this orders what has none.
@@ -57,16 +57,3 @@ class control_dependencies(_Scope):
         assert current is not None
         ports = [current.session.resolve(value) for value in self._values if isinstance(value, Traced)]
         builder.controls = tuple(dict.fromkeys((*builder.controls, *ports)))
-
-
-class device(_Scope):
-    """Nodes that are written in the block are placed there: "worker:1". Engines of one machine ignore it."""
-
-    def __init__(self, name: str | None) -> None:
-        super().__init__()
-        if name is not None and not isinstance(name, str):
-            raise TypeMismatch(f"a device must be a name, not {brief(name)}", hint='write device("worker:1")')
-        self._name = name or ""
-
-    def _change(self, builder: Builder) -> None:
-        builder.device = self._name

@@ -9,6 +9,8 @@ Derivatives inside a differentiated function are replaced first, so the same mac
 Only the outermost gradient collects (`entries`), if nothing takes its tangent; with `collect=False` none does, for
 engines that have no entries.
 
+Devices: what is written for an operator, call or gradient is where that is; zeros of a body's results follow the body.
+
 >>> from undertow.ir.text import dump, parse
 >>> library, report = extend(parse('''
 ... library 1 main=main
@@ -212,7 +214,7 @@ def _rebuild(graph: FunctionGraph, done: dict[int, _Extended], functions: dict[s
     writer = DerivativeWriter(copy.draft)
     for number, node in enumerate(graph.nodes):
         if node.op == "gradient":
-            writer.region, writer.span, writer.phase = copy.place(node.region), node.span, copy.phases[number]
+            writer.beside(node, copy.place(node.region), copy.phases[number])
             outputs = _write_gradient(node, copy, writer, done.get(link_of(node)), functions)
             copy.ports.update({Port(number, k): port for k, port in enumerate(outputs)})
             continue

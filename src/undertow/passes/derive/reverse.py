@@ -156,7 +156,7 @@ class Reverse:
     def all_tokens(self) -> Port:
         """The order token after everything that this phase collects, in all branches."""
         writer = self.writer
-        writer.span, writer.device = self.graph.span, ""
+        writer.span, writer.device = self.graph.span, None
 
         def merge(*sides: Port) -> Port:
             return Port(writer.add("merge", sides, (CTL,), name="d.done"))

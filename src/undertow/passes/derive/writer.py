@@ -28,7 +28,7 @@ class DerivativeWriter:
         self.region = 0
         self.phase = 0
         self.span: Span | None = None
-        self.device: str = ""
+        self.device: str | None = None  # of what is written; a Switch or Merge has none
         self.name = ""  # of all nodes written; if empty, each is called `d.` and its operator
 
     def beside(self, node: Node, region: int, phase: int | None = None, name: str = "") -> None:
@@ -36,8 +36,8 @@ class DerivativeWriter:
         self.region, self.span, self.name = region, node.span, name
         if phase is not None:
             self.phase = phase
-        device = node.attrs.get("device", "")
-        self.device = device if isinstance(device, str) else ""
+        device = node.attrs.get("device")
+        self.device = device if isinstance(device, str) else None
 
     def type_of(self, operand: Operand) -> Type:
         return self.draft.type_of(operand)
@@ -51,7 +51,7 @@ class DerivativeWriter:
                 return tuple(Const(np.asarray(v, t.dtype.numpy)) for v, t in zip(values, types, strict=True))
             except Fault:
                 pass  # it must happen at run time, and only if the program gets there
-        number = self.add(op, operands, types, Attrs(**attrs, device=self.device) if self.device else attrs)
+        number = self.add(op, operands, types, attrs)
         return tuple(Port(number, k) for k in range(len(types)))
 
     def _is_small(self, type_: Type) -> bool:
@@ -74,6 +74,8 @@ class DerivativeWriter:
         full = self.name
         if not full:
             full = in_scope(name or f"d.{op}", self.draft.regions, self.region)
+        if self.device is not None and op not in ("switch", "merge"):
+            attrs |= {"device": self.device}
         node = Node(op, tuple(inputs), types, full, self.region, attrs, controls, self.span)
         waits = self.waits and op not in ("switch", "merge")
         return self.draft.add(self.draft.triggered(node, self.phase, waits))

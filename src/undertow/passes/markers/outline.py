@@ -4,7 +4,8 @@ A `derivative` node (see `paths`) stands in the middle of a graph, but the libra
 between xs and ys move into a function of their own: its parameters are the values they use from outside, including the
 xs; its results are the values used outside, including the ys. The call replaces the nodes, so the gradient uses the
 same values as everybody else: nothing runs twice, and effects happen once. docs/design/0007 says why the nodes can be
-moved, and when a part is computed a second time instead.
+moved, and when a part is computed a second time instead. Devices: what moves keeps its own; the gradient is where the
+derivative was, and the call has none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phas
 from undertow.ir.implied import param_node, start_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS
-from undertow.ir.walk import entered_by
+from undertow.ir.walk import device_attr, entered_by
 from undertow.ops.op import CATALOGUE
 from undertow.passes.markers.paths import (
     DERIVATIVE,
@@ -348,5 +349,5 @@ def _gradient(scene: _Scene, way: _Way, call: int, copy: Copy, taken: Sequence[P
     wanted = tuple(taken.index(x) for x in way.wanted)
     types = tuple(scene.graph.type_of(x).erased() for x in way.wanted)
     inputs = (Port(call), *map(copy.operand, way.cotangents))
-    attrs = Attrs(given=given, wanted=wanted)
+    attrs = Attrs(given=given, wanted=wanted, **device_attr(way.node))
     return Node("gradient", inputs, types, way.node.name, copy.place(way.node.region), attrs, (), way.node.span)

@@ -4,6 +4,8 @@ A variable is read where it is used: in the graph itself, in branches, loops and
 respect to it is outlined, each read in a branch or below a call moves to the region of the derivative, and its value is
 handed on; then the reads are tensors like any other x. This keeps the program's meaning, since no such read follows an
 assignment; if one does, it is refused.
+
+Devices: a derivative keeps its own; of several that become one, it is the first one's.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from undertow.ir.graph import Attrs, FunctionGraph, Library, Node, Operand, Phas
 from undertow.ir.implied import param_node
 from undertow.ir.names import in_scope
 from undertow.ir.structure import ENTERS
-from undertow.ir.walk import entered_by
+from undertow.ir.walk import device_attr, entered_by, placed_like
 from undertow.ops.op import find
 from undertow.passes.markers.paths import DERIVATIVE, ancestors, is_inside, leaves_its_branch, parts_of
 from undertow.types import Type
@@ -262,7 +264,7 @@ class _Exposing:
         leading = tuple(map(copy.operand, (*ys, *cotangents)))
         at = self.derivatives.get((leading, node.region))
         if at is None or any(x.node > at for xs in wanted for x in xs):
-            region, attrs = copy.place(node.region), Attrs(ys=len(ys))
+            region, attrs = copy.place(node.region), Attrs(ys=len(ys), **device_attr(node))
             at = draft.add(Node(DERIVATIVE, leading, (), node.name, region, attrs, (), node.span))
             self.derivatives[leading, node.region] = at
         for index, ports in enumerate(wanted):
@@ -271,7 +273,8 @@ class _Exposing:
                 terms = total, self._output(at, x)
                 name = in_scope("sum", self.graph.regions, node.region)
                 types = (draft.type_of(terms[1]),)
-                total = Port(draft.add(Node("add", terms, types, name, copy.place(node.region), span=node.span)))
+                both = Node("add", terms, types, name, copy.place(node.region), span=node.span)
+                total = Port(draft.add(placed_like(both, node)))
             copy.ports[Port(number, index)] = total
 
     def _output(self, derivative: int, x: Port) -> Port:

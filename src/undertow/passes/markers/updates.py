@@ -1,4 +1,7 @@
-"""Order updates: an optimizer's assignments come after the reads of the run, unless control edges say otherwise."""
+"""Order updates: an optimizer's assignments come after the reads of the run, unless control edges say otherwise.
+
+Devices: nothing moves.
+"""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class Rewriting:
     def all_parts(self, inside: Below) -> Parts:
         """What the graph gives back: of a loop, the next values of the variables for it."""
         writer, graph = self.writer, self.graph
-        writer.span, writer.device, writer.name = graph.span, "", "sown"
+        writer.span, writer.device, writer.name = graph.span, None, "sown"
         top = 0
         if graph.kind == "loop":
             pred = self.copy.ports[graph.results[0]]

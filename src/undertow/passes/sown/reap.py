@@ -6,6 +6,8 @@ copy gives an order token when it and all below it have sown, and one scatter ma
 without entries add up arrays along the calls, with a count for each place. What is sown outside of any collector goes
 nowhere: so the functions themselves, for other calls, lose their `sow` nodes.
 
+Devices: what collects a value is where it is sown, and the array is made where the `reap` is.
+
 >>> from undertow.ir.text import dump, parse
 >>> library, report = reap(parse('''
 ... library 1 main=main

@@ -19,7 +19,7 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Node, Operand, Phase,
 from undertow.ir.implied import param_node, start_node
 from undertow.ir.names import Names
 from undertow.ir.sown import reaps
-from undertow.ir.walk import entered_by, reachable
+from undertow.ir.walk import device_attr, entered_by, reachable
 from undertow.passes.derive.writer import DerivativeWriter
 from undertow.types import CTL, Type, i64
 
@@ -38,7 +38,8 @@ def with_rules(
             outlined = _Outlined(functions, node, reap, taken.fresh(f"{node.attrs.text('callee')}.reap"), weighed)
             made[outlined.name] = outlined.make()
             types = (*node.types, reap.types[0])
-            call = replace(node, inputs=(*node.inputs, reap.inputs[1]), types=types, attrs=Attrs(callee=outlined.name))
+            attrs = Attrs(callee=outlined.name, **device_attr(node))
+            call = replace(node, inputs=(*node.inputs, reap.inputs[1]), types=types, attrs=attrs)
             copy.add(number, call)
             copy.ports[Port(collectors[number])] = copy.ports[Port(number, len(node.types))]
         elif node.op != "reap":

@@ -1,0 +1,75 @@
+"""How a placed graph looks: a colour and a number for each part, and which edges cross.
+
+The colours are pale ones of Okabe and Ito's palette, which most people tell apart; the number on each node says the
+same without colour, and where its value goes. What has copies in several parts is white, and has the numbers of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from undertow.ir.graph import Port, StaticGraph
+from undertow.ir.placed import Placed
+from undertow.viz.layout import edges_of
+
+CUT = "#111111"  # the colour of edges that cross
+_SHARED = "#ffffff"
+_FILLS = ("#ececec", "#fbd79b", "#b9e0f7", "#a3dcc8", "#f7f0a4", "#f3bd97", "#ecc9dc", "#a8cde8")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is to be seen of the parts of a graph."""
+
+    names: tuple[str, ...]  # of parts
+    of: tuple[tuple[int, ...], ...]  # by node: the parts that have a copy of it
+    sent: tuple[tuple[int, ...], ...]  # by node: the parts that get what it makes
+    crossing: frozenset[tuple[Port, int]]  # edges that cross: the port, and the node that it goes to
+
+    def fill(self, node: int) -> str:
+        """The colour of a node."""
+        return self.colour(self.of[node][0]) if len(self.of[node]) == 1 else _SHARED
+
+    def colour(self, part: int) -> str:
+        return _FILLS[part % len(_FILLS)]
+
+    def number(self, node: int) -> str:
+        """The numbers of its parts, and of those that it sends to, as they are written on a node: "1→0"."""
+        sent = "→" + ",".join(map(str, self.sent[node])) if self.sent[node] else ""
+        return "+".join(map(str, self.of[node])) + sent
+
+    def said(self, part: int) -> str:
+        """What the legend says of a part."""
+        return f"{part} {self.names[part]}"
+
+    def crosses(self, port: Port, targets: Sequence[int]) -> bool:
+        """Does an edge to one of these nodes cross?"""
+        return any((port, target) in self.crossing for target in targets)
+
+
+def parts_of(graph: StaticGraph, placed: Placed, names: Sequence[str]) -> Parts:
+    """The parts of the nodes of a graph that was cut: copies have the names of what they are copies of."""
+    numbers = {node.name: number for number, node in enumerate(graph.nodes)}
+    copies: list[list[int]] = [[] for _ in graph.nodes]
+    for number, part in enumerate(placed.parts):
+        for node in part.graph.nodes:
+            if node.op not in ("send", "recv") and node.name in numbers:
+                copies[numbers[node.name]].append(number)
+    arriving: dict[str, set[int]] = {}  # by the name of what crosses: the parts that get it
+    for edge in placed.edges:
+        arriving.setdefault(edge.name, set()).add(edge.target)
+
+    def receivers(port: Port) -> set[int]:
+        maker = graph.nodes[port.node]
+        return arriving.get(maker.name if len(maker.types) == 1 else f"{maker.name}.{port.index}", set())
+
+    crossing = frozenset(
+        (edge.port, edge.target) for edge in edges_of(graph) if not receivers(edge.port).isdisjoint(copies[edge.target])
+    )
+    # Not every Recv is at the end of an edge of the whole graph: a predicate may be wanted for a branch's start alone.
+    sent = tuple(
+        tuple(sorted({part for index in range(len(node.types)) for part in receivers(Port(number, index))}))
+        for number, node in enumerate(graph.nodes)
+    )
+    return Parts(tuple(names), tuple(map(tuple, copies)), sent, crossing)
