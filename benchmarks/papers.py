@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--sst", type=Path, help="a folder with train.txt and test.txt of the treebank")
     parser.add_argument("--python-of", action="append", default=[], metavar="NAME=PATH", help="torch, tensorflow")
     parser.add_argument("--trees", type=int, default=TRAINED, help=f"to measure throughput on (default {TRAINED})")
-    parser.add_argument("--epochs", type=int, default=10, help="of learning (default 10)")
+    parser.add_argument("--epochs", type=int, default=0, help="of learning (default: as each network needs)")
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of a rival in a case, after two rounds")
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(common.ROOT)} anew")
     options = parser.parse_args()
