@@ -113,7 +113,7 @@ bench-torch bench-jax: $(STAMP)
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py $(ARGS); \
 	done
 
-# The long ones. ARGS="--quick" makes them short, SST=FOLDER has them read the treebank instead of made-up trees.
+# The long ones. Rivals in TensorFlow take part if bench-tensorflow has installed it. ARGS="--quick" makes them short, SST=FOLDER has them read the treebank instead of made-up trees.
 SST ?=
 LONG = $(if $(SST),--sst '$(SST)') $(ARGS)
 
@@ -147,8 +147,8 @@ bench-papers: $(STAMP)
 	@$(call ADD,bench-torch)
 	@$(call ADD,plots)
 	@$(BIN)/python benchmarks/table1.py $(filter --quick,$(ARGS))
-	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
-	@$(BIN)/python benchmarks/papers.py $(LONG)
+	@$(BIN)/python benchmarks/depth.py --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(filter --quick,$(ARGS))
+	@$(BIN)/python benchmarks/papers.py --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
 
 bench-where: $(STAMP)
 	@$(BIN)/python benchmarks/where.py $(ARGS)

@@ -112,7 +112,7 @@ def by_accuracy(book: Book) -> None:
             ["", "an epoch", "best", "in epoch", f"time to {level:.0%}"],
             rows,
             [
-                f"Figure 9 is a plot, for two classes of film reviews: the text has the level, {JEONG_9:.0%}, but no times.",
+                f"Figure 9 is a plot, for two classes of film reviews: the text has {JEONG_9:.0%}, but no times.",
                 "- : not reached. What a network has learned after an epoch is the same for all, but for rounding.",
             ],
             [Plot("accuracy", "seconds of the processor", "accuracy of roots", panels, level=level)],
