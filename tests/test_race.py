@@ -93,12 +93,16 @@ def roots(networks: Any, model: str, params: dict[str, np.ndarray], trees: list[
 
 
 @pytest.mark.slow
-def test_trees_that_grow(rivals: Any) -> None:
+@pytest.mark.parametrize(
+    ("module", "variant"), [("ours_top_down", ""), ("ours_top_down_loops", ""), ("ours_top_down_loops", "levels")]
+)
+def test_trees_that_grow(rivals: Any, module: str, variant: str) -> None:
+    """By recursion, by a queue of nodes, by levels."""
     top_down = rivals("top_down")
     params = top_down.init()
     wanted = top_down.grown(params)
     assert wanted.mean() == pytest.approx(37.7, abs=0.5)
-    found = rivals("ours_top_down").make("topdown", params).infer(top_down.numbered())
+    found = rivals(module).make("topdown", params, variant).infer(top_down.numbered())
     assert np.mean(np.array(found) == wanted) > 0.99
 
 
