@@ -137,7 +137,7 @@ class MultiscaleRNN:
 
     @functools.cache  # noqa: B019
     def loss(self) -> ut.Function:
-        """The function loss(params, texts [n, symbols]): the mean negative log-likelihood of symbols after the first."""
+        """The function loss(params, texts [n, symbols]): mean negative log-likelihood of symbols but the first."""
         read, start = self.reader(), self.start
 
         @ut.function
