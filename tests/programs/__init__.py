@@ -40,6 +40,7 @@ from tests.programs import (
     objects,
     options,
     order,
+    papers,
     plain_helpers,
     sown,
     splits,
@@ -94,6 +95,7 @@ _MODULES = (
     gradients,
     devices,
     weak,
+    papers,
 )
 
 PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]
