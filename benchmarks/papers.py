@@ -69,7 +69,7 @@ def main() -> None:
                 SECTIONS[name][1](book)
     data = f"{'the treebank' if options.sst else 'made up'}: {forests.describe(sets['train'])}"
     print(f"Trees: {data}. One thread; load: {common.load()}.")
-    words = [word for word in sys.argv[1:] if word != "--page" and "=" not in word]
+    words = [word for word in sys.argv[1:] if word not in ("--page", "--python-of") and "=" not in word]
     if options.sst:
         words = ["FOLDER" if word == str(options.sst) else word for word in words]
     page.record(

@@ -104,6 +104,7 @@ def by_accuracy(book: Book) -> None:
                 ]
             )
     count, trees = len(book.trees["learn"]), "sentences of the treebank" if book.options.sst else "made-up reviews"
+    book.about["accuracy"] = {"trees": ""}  # others than those of throughput
     book.show(
         "accuracy",
         Exhibit(
@@ -113,7 +114,7 @@ def by_accuracy(book: Book) -> None:
             rows,
             [
                 f"Figure 9 is a plot, for two classes of film reviews: the text has {JEONG_9:.0%}, but no times.",
-                "- : not reached. What a network has learned after an epoch is the same for all, but for rounding.",
+                "A dash: not reached. What a network has learned after an epoch is the same for all, but for rounding.",
             ],
             [Plot("accuracy", "seconds of the processor", "accuracy of roots", panels, level=level)],
         ),

@@ -29,7 +29,7 @@ class Plot:
     up: str
     panels: dict[str, dict[str, Line]]
     is_bar: bool = False
-    is_log: bool = False
+    log: str = ""  # axes: "xy", "y"
     level: float | None = None  # a line at this height
 
 
@@ -72,6 +72,7 @@ class Book:
     vocabulary: int
     trees: dict[str, list[forests.Tree]]  # by the name of the set
     exhibits: dict[str, list[Exhibit]] = field(default_factory=dict)  # by section
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)  # of sections that another script has measured
     fit: dict[str, list[Rival]] = field(default_factory=dict)  # by model, those that agree
 
     def named(self, *keys: str) -> list[str]:
@@ -106,7 +107,10 @@ class Book:
         self.exhibits.setdefault(section, []).append(exhibit)
 
     def figures(self) -> dict[str, Any]:
-        return {section: [asdict(exhibit) for exhibit in found] for section, found in self.exhibits.items()}
+        return {
+            section: {**self.about.get(section, {}), "exhibits": [asdict(exhibit) for exhibit in found]}
+            for section, found in self.exhibits.items()
+        }
 
 
 def shown(value: float | None, form: str = "{:,.3g}") -> str:

@@ -39,6 +39,7 @@ def by_growth(book: Book) -> None:
     for number, name in ((1, "recursion"), (0, "iteration")):
         rows.append([f"paper: {name}", *(shown(JEONG_3[batch][number]) for batch in cases)])
     rows.append(["paper: folding", *("not supported" for _ in cases)])
+    book.about["growth"] = {"trees": ""}
     book.show(
         "growth",
         Exhibit(
@@ -85,6 +86,7 @@ def by_decision(book: Book) -> None:
             shown(results[f"{engine}, {work}"]) for work in ("inference", "training") for engine in ("waves", "expand")
         ]
         rows.append([name, f"{results['activations']:,}", *speeds])
+    book.about["decision"] = {"trees": ""}
     book.show(
         "decision",
         Exhibit(

@@ -9,10 +9,12 @@ from typing import Any
 
 import common
 
+from .book import rivals
 from .printed import SOURCES
 
 PICTURE = "papers-{}.svg"
 FEW = 3  # panels in a row
+NAMES = "\n".join(f"- *{rival.key}*: {rival.name}" for rival in rivals() if not rival.key.startswith("grow"))
 HEAD = f"""# The experiments of the papers
 
 *The tables and figures of the papers and theses, measured here, beside what they printed.* This page is written by
@@ -25,15 +27,19 @@ otherwise: compare relations, not columns. A dash is what was not measured, or n
 where nothing else is said, which leaves out other work on the machine, though not what that does to caches: the load is
 given with each section, and a load above the number of cores means that other work was running.
 
-{SOURCES}"""
+{SOURCES}
+Of those that tables name by a word,
+
+{NAMES}
+"""
 
 
-def record(folder: Path, exhibits: dict[str, Any], about: dict[str, Any]) -> None:
+def record(folder: Path, sections: dict[str, Any], about: dict[str, Any]) -> None:
     """A file for each section: what was measured earlier stays until it is measured again."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {"commit": common.commit(), "machine": common.machine(), "date": f"{datetime.date.today()}", **about}
-    for section, found in exhibits.items():
-        (folder / f"{section}.json").write_text(json.dumps({**about, "exhibits": found}, indent=1))
+    for section, found in sections.items():
+        (folder / f"{section}.json").write_text(json.dumps({**about, **found}, indent=1))
 
 
 def draw(plot: dict[str, Any], file: Path) -> None:
@@ -47,16 +53,17 @@ def draw(plot: dict[str, Any], file: Path) -> None:
     panels = plot["panels"]
     columns = min(len(panels), FEW)
     shape = -(-len(panels) // columns), columns
-    figure, axes = pyplot.subplots(*shape, figsize=(4.2 * shape[1], 3.3 * shape[0]), squeeze=False)
+    width = max(4.2 * shape[1], 6.0)  # inches
+    figure, axes = pyplot.subplots(*shape, figsize=(width, 3.3 * shape[0] + 0.6), squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, (title, lines) in zip(axes.flat, panels.items(), strict=False):
         for number, (label, points) in enumerate(lines.items()):
             known = [(x, y) for x, y in points if y is not None]
             if plot["is_bar"]:
-                width = 0.8 / len(lines)
-                places = [at + number * width for at, (_, y) in enumerate(points) if y is not None]
-                axis.bar(places, [y for _, y in known], width, label=label)
+                bar = 0.8 / len(lines)
+                places = [at + number * bar for at, (_, y) in enumerate(points) if y is not None]
+                axis.bar(places, [y for _, y in known], bar, label=label)
             elif known:
                 axis.plot(*zip(*known, strict=True), marker="o", markersize=3, label=label)
         if plot["level"] is not None:
@@ -64,15 +71,16 @@ def draw(plot: dict[str, Any], file: Path) -> None:
         if plot["is_bar"]:
             some = next(iter(lines.values()))
             axis.set_xticks([at + 0.4 - 0.4 / len(lines) for at in range(len(some))], [str(x) for x, _ in some])
-        if plot["is_log"]:
-            axis.set(xscale="log", yscale="log")
-        else:
+        for letter in plot["log"]:
+            axis.set(**{f"{letter}scale": "log"})
+        if "y" not in plot["log"]:
             axis.set_ylim(bottom=0)
         axis.set(title=title, xlabel=plot["across"], ylabel=plot["up"])
     handles, labels = axes.flat[0].get_legend_handles_labels()
     alike = all(list(lines) == list(next(iter(panels.values()))) for lines in panels.values())
     if alike:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2 * columns), fontsize=8)
+        wide = max(len(label) for label in labels) + 6  # characters, of which an inch has about twelve
+        figure.legend(handles, labels, loc="outside lower center", ncols=max(1, int(12 * width // wide)), fontsize=8)
     else:
         for axis in axes.flat[: len(panels)]:
             axis.legend(fontsize=7)

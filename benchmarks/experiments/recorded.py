@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -19,11 +20,18 @@ def recorded(script: str) -> dict[str, Any] | None:
     return json.loads(file.read_text())
 
 
+def about(found: dict[str, Any], command: str) -> dict[str, Any]:
+    """Where and when that was, as `page.record` has it."""
+    date = datetime.date.fromtimestamp((common.ROOT / "build" / "bench" / f"{found['benchmark']}.json").stat().st_mtime)
+    return {"commit": found["commit"], "machine": found["machine"], "date": f"{date}", "command": command, "trees": ""}
+
+
 def calls(book: Book) -> None:
     """fib, ack, tak and primes: Table 1 of the paper, Tables 1 to 4 of the thesis before it."""
     found = recorded("table1")
     if found is None:
         return
+    book.about["calls"] = about(found, "benchmarks/table1.py")
     names = list(dict.fromkeys(name for row in found["rows"] for name in row["seconds"] if "threads" not in name))
     rows = []
     lines: dict[str, list[Any]] = {name: [] for name in (*names, "paper: static", "paper: dynamic")}
@@ -52,9 +60,9 @@ def calls(book: Book) -> None:
             rows,
             [
                 "By benchmarks/table1.py. Where the thesis repeats fib(26) for dynamic fib(27), the paper has 4.178 s.",
-                "- : not there, or longer than the limit of the script.",
+                "A dash: not there, or longer than the limit of the script.",
             ],
-            [Plot("calls", "n", "seconds", {"fib(n)": lines}, is_log=True)],
+            [Plot("calls", "n", "seconds", {"fib(n)": lines}, log="y")],
         ),
     )
 
@@ -64,6 +72,7 @@ def depth(book: Book) -> None:
     found = recorded("depth")
     if found is None:
         return
+    book.about["depth"] = about(found, "benchmarks/depth.py")
     rows = found["descent"]
     names = list(dict.fromkeys(name for row in rows for name in row["seconds"]))
     lines = {name: [(row["n"], row["seconds"][name]) for row in rows if name in row["seconds"]] for name in names}
@@ -76,8 +85,8 @@ def depth(book: Book) -> None:
             [[f"{row['n']:,}", *(common.seconds(row["seconds"].get(name)) for name in names)] for row in rows],
             [
                 "benchmarks/depth.py measures it. Figure 6.1 is a plot, of which the text has no numbers.",
-                "- : longer than the limit, or failed. What JAX and tf.function trace for each n is included.",
+                "A dash: longer than the limit, or failed. What JAX and tf.function trace for each n is included.",
             ],
-            [Plot("depth", "n", "seconds", {"x^n": lines}, is_log=True)],
+            [Plot("depth", "n", "seconds", {"x^n": lines}, log="xy")],
         ),
     )
