@@ -147,6 +147,7 @@ def by_length(book: Book) -> None:
         for name in names
         for work in WORKS
     }
+    times = {key: line for key, line in times.items() if line}
     rows = [[str(length), *(common.seconds(dict(line).get(length)) for line in times.values())] for length in LENGTHS]
     slopes, exponents = [], []
     for line in times.values():
@@ -154,7 +155,7 @@ def by_length(book: Book) -> None:
         slopes.append(common.seconds(float(np.polyfit(x, y, 1)[0])))
         exponents.append(f"{np.polyfit(np.log(x), np.log(y), 1)[0]:.2f}")
     panels = {
-        title: {name: [(length, 1e3 * taken) for length, taken in times[name, work]] for name in names}
+        title: {name: [(length, 1e3 * taken) for length, taken in times.get((name, work), [])] for name in names}
         for work, title in TITLES.items()
     }
     book.show(
