@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 from tests.programs import PROGRAMS, Program, assert_same
 from tests.support.parts import InParts
+from tests.support.placements import pairs
 
 from undertow.api.options import ENGINES
 
@@ -16,12 +17,10 @@ PLACED = {engine.name: engine for engine in (InParts(1, 2), InParts(2, 3), InPar
 CHOSEN = [program for program in PROGRAMS if not program.tags & {"lazy", "deep", "fault"}]
 
 
-@pytest.mark.parametrize("engine", PLACED)
-@pytest.mark.parametrize("program", CHOSEN, ids=str)
+@pytest.mark.parametrize(("program", "engine"), pairs(CHOSEN, PLACED, 1), ids=str)
 def test_same_as_python(program: Program, engine: str) -> None:
     with patch.dict(ENGINES, PLACED):
-        # Where the graph is cut differs between placements, what it computes between cases.
-        for case in range(len(program.cases) if engine == "parts-1" else 1):
+        for case in range(len(program.cases)):
             expected = program.expected(case)
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 result, _ = program.run(case, engine=engine, timeout=30.0)
