@@ -45,15 +45,25 @@ void Crossing::send(const SendItem& item, std::span<Frame* const> frames, const 
       for (int64_t k = 0; k < values; ++k) {
         const Box& box = *column.lane<Box>(k);
         for (int axis = 0; axis < slot->rank(); ++axis) to.put(box.shape[axis]);
-        to.copy(box.data, View{box.data, 0, box.shape, slot->rank(), slot->dtype}.bytes());
+        put(item.part, box.block, box.data, View{box.data, 0, box.shape, slot->rank(), slot->dtype}.bytes());
       }
-    } else if (column.stride == slot->bytes) {
-      to.copy(column.data, values * slot->bytes);
+    } else if (values == 1 || column.stride == slot->bytes) {
+      put(item.part, column.block, column.data, values * slot->bytes);
     } else {
       lanes::move(to.room(values * slot->bytes), slot->bytes, column.data, column.stride, values, slot->bytes);
     }
   }
   wire_.added(item.part);
+}
+
+/// Large values go from where they are, which nobody changes as long as there is another reference.
+void Crossing::put(int32_t part, Block* block, const std::byte* data, int64_t bytes) {
+  if (bytes < Wire::kLent || block == nullptr || memory_is_guarded) {
+    wire_.to(part).copy(data, bytes);
+    return;
+  }
+  ++block->refs;
+  wire_.lend(part, {data, z(bytes)}, {block, [this](Block* lent) { tables_.pool.drop(lent); }});
 }
 
 void Crossing::receive(double seconds, std::vector<Frame*>& found) {

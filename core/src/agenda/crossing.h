@@ -46,6 +46,7 @@ class Crossing {
   Crossing(Wire& wire, const Plan& plan, const Outline& outline, Tables& tables);
   Crossing(const Crossing&) = delete;
   Crossing& operator=(const Crossing&) = delete;
+  ~Crossing() { wire_.give_up(); }
 
   // crossing.cpp
 
@@ -86,6 +87,7 @@ class Crossing {
   };
 
   // crossing.cpp: messages
+  void put(int32_t part, Block* block, const std::byte* data, int64_t bytes);
   void take(int32_t part, std::span<const std::byte> batch, std::vector<Frame*>& found);
   Values read_values(const RecvPlan& recv, remote::Reader& from, int64_t count, bool is_one);
   Box read_box(const Slot& slot, remote::Reader& from);
