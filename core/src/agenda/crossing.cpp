@@ -38,7 +38,7 @@ void Crossing::send(const SendItem& item, std::span<Frame* const> frames, const 
   const Form form = slot == nullptr ? Form::Order : column.stride == 0 ? Form::One : Form::Lanes;
   to.put(form);
   constexpr int64_t kPath = sizeof(Path);
-  lanes::join(to.room(count * kPath), count, kPath, [&](int64_t k) { return &frames[z(k)]->path; });
+  lanes::join(to.room(count * kPath), count, kPath, [&](int64_t k) { return &frames[z(k)]->path(); });
   if (form != Form::Order) {
     const int64_t values = form == Form::One ? 1 : count;
     if (slot->is_dynamic) {

@@ -37,7 +37,7 @@ struct Stretch {
   size_t number;               ///< in the list of its edge
 
   const Path& path(size_t k) const {
-    return frames.empty() ? reinterpret_cast<const Path*>(paths->data())[k] : frames[k]->path;
+    return frames.empty() ? reinterpret_cast<const Path*>(paths->data())[k] : frames[k]->path();
   }
 };
 

@@ -125,7 +125,7 @@ void Crossing::loosen(Edge& edge, Path path, Box value) {
 
 void Crossing::loosen(Edge& edge, Frame* frame) {
   bool is_new = false;
-  loose_.make(edge.number(), frame->path, is_new).value = {frame, {}};
+  loose_.make(edge.number(), frame->path(), is_new).value = {frame, {}};
   if (!is_new) throw Stop{Stop::Kind::Internal};  // two frames with one tag
   ++edge.loose_frames;
 }
@@ -137,7 +137,7 @@ void Crossing::arm(const RecvPlan& recv, std::span<Frame* const> frames) {
   size_t first = 0, end = frames.size();
   if (edge.has_stretches(false)) {
     along(
-        edge, first, end, [&](size_t k) { return frames[k]->path; },
+        edge, first, end, [&](size_t k) { return frames[k]->path(); },
         [&](const Stretch& tokens, size_t from, size_t to, size_t count) {
           put(recv, frames.subspan(to, count), tokens.values, from);
         });
@@ -162,9 +162,9 @@ void Crossing::arm(const RecvPlan& recv, std::span<Frame* const> frames) {
   }
   loose_.reserve(frames.size());
   for (size_t k = 0; k < frames.size(); ++k) {
-    if (k + kAhead < frames.size()) loose_.prefetch(edge.number(), frames[k + kAhead]->path);
+    if (k + kAhead < frames.size()) loose_.prefetch(edge.number(), frames[k + kAhead]->path());
     Frame* const frame = frames[k];
-    const auto* found = loose_.find(edge.number(), frame->path);
+    const auto* found = loose_.find(edge.number(), frame->path());
     if (found == nullptr) {
       ++armed_;
       ++frame->pending;
