@@ -118,12 +118,12 @@ Values Crossing::read_values(const RecvPlan& recv, remote::Reader& from, int64_t
 
 /// A value of a size that only the sender knew.
 Box Crossing::read_box(const Slot& slot, remote::Reader& from) {
-  std::vector<int64_t> shape(z(slot.rank()));
-  for (int64_t& length : shape) length = from.between<int64_t>(0, int64_t{1} << 48);
-  if (!is_shaped(slot, shape.data(), slot.rank())) throw BadMessage("a token has another shape");
-  const int64_t bytes = array_bytes(slot.dtype, shape.data(), slot.rank());
+  shape_.resize(z(slot.rank()));
+  for (int64_t& length : shape_) length = from.between<int64_t>(0, int64_t{1} << 48);
+  if (!is_shaped(slot, shape_.data(), slot.rank())) throw BadMessage("a token has another shape");
+  const int64_t bytes = array_bytes(slot.dtype, shape_.data(), slot.rank());
   if (bytes < 0) throw BadMessage("a token is too large");
-  return copied(slot, from.part(bytes), bytes, tables_.shape(shape));
+  return copied(slot, from.part(bytes), bytes, tables_.shape(shape_));
 }
 
 Box Crossing::copied(const Slot& slot, const std::byte* data, int64_t bytes, const int64_t* shape) {

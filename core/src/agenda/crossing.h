@@ -114,7 +114,8 @@ class Crossing {
   PathTable<Loose> loose_;
   PathTable<Stretch*> ends_;  ///< the stretches, by their first and by their last path
   Store<Stretch> stretches_;
-  std::vector<Path> paths_;  ///< of the group that is being taken
+  std::vector<Path> paths_;     ///< of the group that is being taken
+  std::vector<int64_t> shape_;  ///< of the value
   int64_t armed_ = 0;
 };
 

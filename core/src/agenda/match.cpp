@@ -11,7 +11,7 @@ namespace undertow::agenda {
 namespace {
 
 constexpr size_t kAhead = 8;  // paths
-constexpr size_t kShort = 8;  // fewer than so many are no stretch: its two ends would be looked up
+constexpr size_t kShort = 4;  // fewer than so many are no stretch: its two ends would be looked up
 
 [[noreturn]] void twice() { throw BadMessage("a token has come twice"); }
 
