@@ -48,15 +48,20 @@ class Report(Protocol):
     def must(self, is_so: bool, otherwise: str) -> None: ...
 
 
+def children() -> set[int]:
+    """Processes that any thread of this one has started."""
+    return {int(number) for one in Path("/proc/self/task").glob("*/children") for number in one.read_text().split()}
+
+
 @contextmanager
 def workers(count: int) -> Iterator[list[int]]:
     """So many processes, on which programs inside are placed: their numbers. None: here."""
     if count == 0:
         yield []
         return
+    before = children()
     with open_pool(count, services=SERVICES, guests=GUESTS) as pool, sharing_out(pool):
-        lists = Path("/proc/self/task").glob("*/children")  # of each thread: one of them has started the workers
-        yield [int(number) for one in lists for number in one.read_text().split()]
+        yield sorted(children() - before)
 
 
 def clock(work: Callable[[], Any]) -> float:
