@@ -8,7 +8,8 @@
 
 namespace undertow::agenda {
 
-Agenda::Agenda(Run& run) : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables) {
+Agenda::Agenda(Run& run)
+    : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables, run.wire != nullptr) {
   if (run.wire != nullptr) crossing_.emplace(*run.wire, run.plan, outline_, run.tables);
 }
 
@@ -87,7 +88,7 @@ void Agenda::choose(Table& table, const ReplicaItem& item) {
   if (!crossing_) throw Stop{Stop::Kind::Internal};
   auto* to = reinterpret_cast<int64_t*>(tables_.own(table, item.to));
   const Access access;
-  for (size_t k = 0; k < batch_.size(); ++k) to[k] = choice(batch_[k]->path, item.salt, item.count);
+  for (size_t k = 0; k < batch_.size(); ++k) to[k] = choice(batch_[k]->path(), item.salt, item.count);
 }
 
 void Agenda::run_stage(const StagePlan& stage) {
