@@ -1,4 +1,4 @@
-"""Which programs run under which random placements: `make test` has each under one of a kind, `make placements` under all."""
+"""Random placements: `make test` has each program under one of each kind, `make placements` under all of them."""
 
 from __future__ import annotations
 
