@@ -36,7 +36,7 @@ from undertow.tracebacks import boundary
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = engines.DEFAULT
 PYTHON = "python"  # no engine: the undecorated function runs, see `api/plain.py`
-_ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
+_ORDERED = ("reference", "expand")  # they fire one node at a time, so they take a scheduler; the first if none is named
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
 _OF_GRAPHS = {"engine", "simplify", "overflow", "reorder", "placement"}
@@ -119,11 +119,11 @@ class Settings:
         stream = None if "seed" in changes else self.stream
         limits = replace(self.limits, **changes)
         chosen = Settings(engine, limits, is_simple, overflow, reorder, stream, self.is_shared_out, placement)
-        if orders and engine not in ("auto", _ORDERED):
+        if orders and engine not in ("auto", *_ORDERED):
             name, value = next(iter(orders.items()))
             raise UndertowError(
-                f"{name}={brief(value)} applies to the engine {_ORDERED}, not to {engine}",
-                hint=f'write engine="{_ORDERED}", or leave engine out',
+                f"{name}={brief(value)} applies to the engines {' and '.join(_ORDERED)}, not to {engine}",
+                hint=f'write engine="{_ORDERED[0]}", or leave engine out',
             )
         return chosen
 
@@ -132,7 +132,7 @@ class Settings:
         if self.engine not in ("auto", PYTHON):
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
-        return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
+        return ENGINES[_ORDERED[0] if is_ordered else DEFAULT_ENGINE]
 
     def for_part(self, number: int) -> Settings:
         """The settings of one of several runs that make up a map: each draws other random numbers."""

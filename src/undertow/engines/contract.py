@@ -20,7 +20,7 @@ from undertow.ir.trace import Event, Tag
 
 MAX_DEPTH = 2_000_000  # of calls, unless more is asked for: the core knows it too (core/include/undertow/run.h)
 MAX_DEPTH_IN_PYTHON = 200_000  # the same on `reference` and `demand`, where a call takes some ten microseconds
-SCHEDULERS = ("fifo", "lifo", "random")
+SCHEDULERS = ("fifo", "lifo", "random", "depth", "longest_path")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
 State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
 
@@ -98,7 +98,7 @@ def _is_path(value: object) -> bool:
 class Options:
     """How to run; an engine ignores options that it has no use for. None means no limit."""
 
-    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
+    scheduler: str | None = None  # which ready node fires next: one of SCHEDULERS; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
     seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
