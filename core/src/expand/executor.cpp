@@ -362,6 +362,7 @@ void Executor<kIsShared>::loop() {
         case StepCode::Flat: flat(copy, step); break;
         case StepCode::Host:
           if (kIsShared && !is_owner_) {
+            add_one<kIsShared>(copy.left);
             common_.queue.push_for_host({&copy, now});
             is_passed_on = true;
             break;
@@ -381,7 +382,6 @@ void Executor<kIsShared>::loop() {
       if (program->tail < 0) break;
       now = steps + program->tail;
     }
-    if (is_passed_on) continue;  // the step is still counted in `left`
     if (!tasks_.empty()) drain();
     if (take_one<kIsShared>(copy.left) == 0) finish(&copy);
   }
