@@ -105,6 +105,7 @@ void Executor<kIsShared>::fail(std::exception_ptr error, std::vector<Label> tag_
   if (place_.copy == nullptr) place_ = {at_, static_cast<int32_t>(step_ - at_->made_of->steps.data()), -1};
   common_.failure.note(place_, std::move(error), std::move(tag_of_host));
   place_.copy = nullptr;
+  common_.queue.settle();
 }
 
 /// End the run at once.
@@ -298,8 +299,10 @@ void Executor<kIsShared>::loop() {
   Ready next{nullptr, nullptr};
   while (take(next)) {
     tick();
-    if (common_.failure.is_there() && !is_wanted(next)) [[unlikely]]
-      continue;
+    if (common_.failure.is_there()) [[unlikely]] {
+      is_lifo_ = true;
+      if (!is_wanted(next)) continue;
+    }
     if (next.step == nullptr) [[unlikely]] {
       make_lane(*static_cast<Lanes*>(next.what));
       continue;

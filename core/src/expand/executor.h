@@ -193,7 +193,7 @@ class Executor {
   const Edge* const edges_;
   const uint64_t* const constants_;
   const bool is_owner_;
-  const bool is_lifo_;
+  bool is_lifo_;  ///< is what is made ready kept in a stack?
   std::conditional_t<kIsShared, Magazine, Heap<false>&> memory_;
   Arena<kIsShared> arena_;
   Scratch scratch_;

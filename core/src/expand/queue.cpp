@@ -21,7 +21,7 @@ void Queue::push(Ready ready, int64_t priority) {
   bool wakes = false;
   {
     const std::lock_guard lock(mutex_);
-    if (scheduler == Scheduler::Depth || scheduler == Scheduler::LongestPath) {
+    if (!is_settled_ && (scheduler == Scheduler::Depth || scheduler == Scheduler::LongestPath)) {
       ranked_.push_back({priority, number_++, ready});
       std::push_heap(ranked_.begin(), ranked_.end());
     } else {
@@ -76,7 +76,7 @@ Queue::Found Queue::take(Ready& ready, bool is_owner) {
     return Found::Work;
   };
   if (waiting_ == threads_ && line_.empty() && ranked_.empty() && for_host_.empty()) {
-    is_stuck_ = is_over_ = true;
+    is_over_ = true;  // nothing will ever be ready
     lock.unlock();
     changed_.notify_all();
     return Found::Over;
@@ -101,9 +101,9 @@ bool Queue::pop(Ready& ready) {
     return true;
   }
   if (line_.empty()) return false;
-  if (scheduler == Scheduler::Random) std::swap(line_[random_() % line_.size()], line_.back());
+  if (scheduler == Scheduler::Random && !is_settled_) std::swap(line_[random_() % line_.size()], line_.back());
   // What threads give each other is their oldest, which most follows from: of that, the oldest again.
-  const bool is_first = scheduler == Scheduler::Fifo || scheduler == Scheduler::Lifo;
+  const bool is_first = is_settled_ || scheduler == Scheduler::Fifo || scheduler == Scheduler::Lifo;
   ready = is_first ? line_.front() : line_.back();
   if (is_first)
     line_.pop_front();
@@ -115,6 +115,15 @@ bool Queue::pop(Ready& ready) {
 void Queue::count() {
   size_ = static_cast<int64_t>(line_.size() + ranked_.size());
   for_host_size_ = static_cast<int64_t>(for_host_.size());
+}
+
+void Queue::settle() {
+  const std::lock_guard lock(mutex_);
+  if (is_settled_) return;
+  is_settled_ = true;
+  std::sort(ranked_.begin(), ranked_.end(), [](const Ranked& a, const Ranked& b) { return a.number < b.number; });
+  for (const Ranked& each : ranked_) line_.push_back(each.ready);
+  ranked_.clear();
 }
 
 void Queue::end() {

@@ -46,11 +46,11 @@ class Queue {
   /// The same for operators of the host, without waiting.
   bool take_for_host(Ready& ready);
 
+  /// From here on the oldest goes first, whatever the scheduler.
+  void settle();
   /// The run is over: no thread takes anything any more.
   void end();
   bool is_over() const { return is_over_.load(std::memory_order_acquire); }
-  /// Did the run end because nothing was ready any more?
-  bool is_stuck() const { return is_stuck_; }
 
  private:
   struct Ranked {
@@ -73,7 +73,7 @@ class Queue {
   uint64_t number_ = 0;
   int64_t threads_ = 0;  // that take part
   int64_t asleep_ = 0;     // threads that must be woken
-  bool is_stuck_ = false;  // written before the threads are joined, read after
+  bool is_settled_ = false;
   // Written under the mutex; threads that spin, or have work, read them without.
   std::atomic<int64_t> size_ = 0, for_host_size_ = 0, waiting_ = 0;
   std::atomic<bool> is_over_ = false;
