@@ -381,6 +381,9 @@ class Templates:
         timeout: float,
         check_finite: bool,
         shows_progress: bool = False,
+        threads: int = 1,
+        scheduler: int = 0,
+        schedule_seed: int = 0,
     ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 

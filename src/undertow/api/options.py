@@ -210,7 +210,8 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     trace           a file to write every event of the run to, as JSON lines; or a list to append them to
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does
     progress        show how far a run of more than two seconds has come, in terminals and notebooks
-    scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
+    scheduler       which ready node fires next, in the engines "reference" and "expand": "fifo", "lifo", "random",
+                    "depth" (what is below most calls) or "longest_path" (what most nodes follow, one after the other)
     schedule_seed   of the random scheduler
     """
     around = settings()

@@ -1,8 +1,8 @@
 """The longest path from each node to the end of its body: a priority for schedulers.
 
-What most nodes wait for, one after the other, should not wait itself. A call counts as the nodes that pass its arguments
-and results on, since nobody knows how deep it goes: the path of an activation is what follows in it, and in all that
-wait for it, which schedulers add up as calls are made.
+What most nodes wait for, one after the other, should not wait itself. A call counts as the nodes that pass its
+arguments and results on, since nobody knows how deep it goes: the path of an activation is what follows in it, and in
+all that wait for it, which schedulers add up as calls are made.
 """
 
 from __future__ import annotations

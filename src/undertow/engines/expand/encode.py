@@ -160,8 +160,8 @@ class _TemplateEncoder(Encoder):
         row: list[int] = []
         tail = None if event is None else self.tails.get(event)
         actions = self.template.programs.get(event, ())
-        # Steps come last, and the first of them at the very end: the one that is made ready last goes first (`lifo`), and
-        # so a run does what Python would do first.
+        # Steps come last, and the first of them at the very end: what is made ready last goes first (`lifo`), so a run
+        # does what Python would do first.
         wakes = sorted((a for a in actions if isinstance(a, Wake)), key=lambda a: -self.steps[a.step])
         for action in [*(a for a in actions if not isinstance(a, Wake)), *wakes]:
             if isinstance(action, Up):
