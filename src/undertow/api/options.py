@@ -205,7 +205,7 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
                     quarter of what is free when Undertow is imported
     frames          how many frames a run may have at once; None for no limit
     timeout         seconds that a call may take; None for no limit
-    threads         how many threads the engine may use; None for one per core
+    threads         how many threads the engine may use; None for one per core, in the engine "expand" for one
     check_finite    make a float result with nan or inf an error
     trace           a file to write every event of the run to, as JSON lines; or a list to append them to
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does

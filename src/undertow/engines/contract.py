@@ -105,7 +105,7 @@ class Options:
     max_depth: int | None = 2_000_000  # of nested calls; loops and maps add none; None: any depth
     memory: int | None = None  # maximum bytes in frames and their arrays; of `ut.options` also "512M" or "4G"
     timeout: float | None = None  # seconds
-    threads: int | None = None  # maximum number of threads; None: one per core
+    threads: int | None = None  # maximum number of threads; None: the engine's choice, most often one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
