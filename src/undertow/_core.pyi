@@ -273,6 +273,7 @@ class Plan:
         timed: bool = False,
         link: Link | None = None,
         wire: Wire | None = None,
+        scheduler: int = 0,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 

@@ -72,7 +72,9 @@ def agree(
         else:
             plan = ExpandPlan(graph) if schedule == "expand" else WavesPlan(graph, width, schedule)
         options = replace(REASONABLE, frames=frames, threads=chance.choice(THREADS))
-        if schedule == "expand":
+        if schedule == "agenda":
+            options = replace(options, scheduler=chance.choice((None, "depth", "longest_path")))
+        elif schedule == "expand":
             options = replace(options, scheduler=chance.choice([None, *SCHEDULERS]), schedule_seed=chance.randrange(99))
         found, printed = outcome(lambda plan=plan, options=options: plan.run(inputs, options))
         if frames is not None and isinstance(found, ut.FrameLimit):

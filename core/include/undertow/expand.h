@@ -1,5 +1,5 @@
-// The graph-expanding engine: every call makes a copy of the callee's graph, and tokens move one at a time. Threads share
-// a queue of the steps that are ready.
+// The graph-expanding engine: every call makes a copy of the callee's graph, and tokens move one at a time. Threads
+// share a queue of the steps that are ready.
 //
 // A template is one phase of a body. A copy of it has a slot for each value, a count for each step that waits for more
 // than one thing, and goes when none of its steps is ready and no copy below it is left: nothing can happen to it then.

@@ -24,7 +24,8 @@ struct Frame {
   int32_t visits;
   int32_t stage;  ///< of the outline: the one that it waits for or runs
   int64_t pending;
-  Path path;  ///< in parts of a placed graph
+  int64_t ahead;  ///< stages that the longest path has from its end to that of the invocation
+  Path path;      ///< in parts of a placed graph
 
   std::byte* at(int64_t place) { return reinterpret_cast<std::byte*>(this) + place; }
   Frame** links() { return reinterpret_cast<Frame**>(this + 1); }
@@ -65,6 +66,7 @@ class Frames {
     frame->site = 0;
     frame->visits = visits;
     frame->pending = 0;
+    frame->ahead = parent != nullptr ? parent->ahead + outline_.stages[static_cast<size_t>(parent->stage)].ahead : 0;
     if (parent != nullptr) frame->path = parent->path;
     auto* word = reinterpret_cast<uint64_t*>(frame + 1);
     for (auto* end = reinterpret_cast<uint64_t*>(frame->at(plan.zeroed)); word != end; ++word) *word = 0;

@@ -35,9 +35,9 @@ struct Path {
 struct Entry {
   int64_t refs;  ///< atomic, if threads share
   const Entering* row;
-  const Template* caller;  ///< its slot types say which values are arrays
+  const Template* caller;        ///< its slot types say which values are arrays
   std::vector<uint64_t> values;  ///< written when it is made
-  Sums* sums;  ///< written by what ends below it (sums.h); read when that has ended
+  Sums* sums;                    ///< written by what ends below it (sums.h); read when that has ended
 };
 
 struct Copy;
@@ -82,8 +82,8 @@ struct Copy {
 
 constexpr int64_t copy_head() { return static_cast<int64_t>(sizeof(Copy)) - 8; }
 
-/// A place in a program's order: a step of a copy; of a map, the lane. Places of one copy are in the order of its steps,
-/// and what a step enters comes at its place.
+/// A place in a program's order: a step of a copy; of a map, the lane. Places of one copy are in the order of its
+/// steps, and what a step enters comes at its place.
 struct Place {
   const Copy* copy = nullptr;
   int32_t order = 0;

@@ -207,7 +207,7 @@ class Executor {
   std::vector<Task> tasks_;
   Copy* at_ = nullptr;  ///< whose step is firing
   const Step* step_ = nullptr;
-  Place place_;  ///< what is done now, if no step fires
+  Place place_;                                 ///< what is done now, if no step fires
   std::vector<const Entering*> known_entries_;  ///< of each template: who made an entry that has all that is read
   std::vector<int64_t> fired_;                  ///< by node
   int64_t activations_ = 0;

@@ -1,9 +1,9 @@
 // The failure of a run that Python would meet first.
 //
 // Threads and schedulers may come upon another one first. So a run goes on with what comes before the failure in the
-// program's order, as long as there is any, and drops what comes after it. From then on threads take what they have made
-// ready last, and the queue gives what it has had for longest: so in what is left of a runaway recursion they go straight
-// to the call that Python would come to, instead of trying all others that are deep.
+// program's order, as long as there is any, and drops what comes after it. From then on threads take what they have
+// made ready last, and the queue gives what it has had for longest: so in what is left of a runaway recursion they go
+// straight to the call that Python would come to, instead of trying all others that are deep.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class Failure {
   /// The copies that it is in or below, and where; found once somebody asks.
   std::unordered_map<const Copy*, Key> above_;
   std::unordered_set<const Copy*> befores_, afters_;  ///< other copies that were asked about
-  bool is_known_ = false;  ///< is `above_` complete?
+  bool is_known_ = false;                             ///< is `above_` complete?
   std::vector<const Copy*> way_;
 };
 

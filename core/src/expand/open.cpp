@@ -239,7 +239,8 @@ template <bool kIsShared>
 void Executor<kIsShared>::gather(Copy& lane, const Result& result, int32_t number, Operand value) {
   Lanes& lanes = *lane.lanes;
   Lanes::Gathered& made = lanes.results[z(number)];
-  if (__atomic_load_n(&made.lacking, __ATOMIC_RELAXED) == 0) throw Stop{Stop::Kind::Internal, result.node};  // some lane has given it twice
+  if (__atomic_load_n(&made.lacking, __ATOMIC_RELAXED) == 0)
+    throw Stop{Stop::Kind::Internal, result.node};  // some lane has given it twice
   if (!result.is_order && result.to != kNoSlot && value != kNoSlot) {
     const uint64_t found = cell(lane, value);
     if (made.array != nullptr) {

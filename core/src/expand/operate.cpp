@@ -1,8 +1,8 @@
 // Operators that are more than one instruction: kernels, and the host.
 #include <algorithm>
 
-#include "kernel/sizes.h"
 #include "executor.h"
+#include "kernel/sizes.h"
 #include "run/values.h"
 #include "undertow/elementwise.h"
 #include "undertow/size.h"

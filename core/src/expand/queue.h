@@ -72,7 +72,7 @@ class Queue {
   std::mt19937_64 random_;
   uint64_t number_ = 0;
   int64_t threads_ = 0;  // that take part
-  int64_t asleep_ = 0;     // threads that must be woken
+  int64_t asleep_ = 0;   // threads that must be woken
   bool is_settled_ = false;
   // Written under the mutex; threads that spin, or have work, read them without.
   std::atomic<int64_t> size_ = 0, for_host_size_ = 0, waiting_ = 0;

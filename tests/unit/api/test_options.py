@@ -48,6 +48,14 @@ def test_an_order_for_another_engine_is_an_error(engine: str) -> None:
         fib.run(3, schedule_seed=1)
 
 
+def test_priorities_are_for_waves_too() -> None:
+    for scheduler in ("depth", "longest_path"):
+        assert engine_of(scheduler=scheduler) == "reference"
+        assert engine_of(engine="waves", scheduler=scheduler) == "waves"
+        with pytest.raises(ut.UndertowError, match="applies to the engines"):
+            fib.run(3, engine="demand", scheduler=scheduler)
+
+
 @pytest.mark.parametrize("engine", ["auto", *ENGINES])
 def test_every_engine_can_be_traced(engine: str) -> None:
     events: list[Any] = []
