@@ -157,7 +157,7 @@ def test_run_in_an_order(undertow: Callable[..., Done]) -> None:
     lines = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--stats").out.splitlines()
     assert lines[1].split() == ["engine", "reference"] and not any(line.startswith("waves") for line in lines)
     done = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--engine", "waves")
-    assert done.code == 2 and "scheduler='lifo' applies to the engine reference, not to waves" in " ".join(
+    assert done.code == 2 and "scheduler='lifo' applies to the engines reference and expand, not to waves" in " ".join(
         done.err.split()
     )
 

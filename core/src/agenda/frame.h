@@ -24,6 +24,7 @@ struct Frame {
   int32_t visits;
   int32_t stage;  ///< of the outline: the one that it waits for or runs
   int64_t pending;
+  int64_t ahead;  ///< stages that the longest path has from its end to that of the invocation
 
   /// The tag, in parts of a placed graph: it lies before the frame, so that nobody else has to have room for it.
   Path& path() { return reinterpret_cast<Path*>(this)[-1]; }
@@ -70,6 +71,7 @@ class Frames {
     frame->site = 0;
     frame->visits = visits;
     frame->pending = 0;
+    frame->ahead = parent != nullptr ? parent->ahead + outline_.stages[static_cast<size_t>(parent->stage)].ahead : 0;
     if (before_ > 0 && parent != nullptr) frame->path() = parent->path();
     auto* word = reinterpret_cast<uint64_t*>(frame + 1);
     for (auto* end = reinterpret_cast<uint64_t*>(frame->at(plan.zeroed)); word != end; ++word) *word = 0;

@@ -24,8 +24,17 @@ void Agenda::queue(Frame* frame) {
   }
 }
 
-/// Cheap stages first, so that as many frames as possible reach the heavy ones; then the stage where most wait, since
-/// the others gain frames in the meantime.
+/// What goes first among stages that are equally heavy: where most wait, since the others gain frames in the meantime;
+/// or what the scheduler says of the frame that came last.
+int64_t Agenda::priority(size_t stage, const std::vector<Frame*>& queue) const {
+  switch (options_.scheduler) {
+    case Scheduler::Depth: return queue.back()->depth;
+    case Scheduler::LongestPath: return queue.back()->ahead + outline_.stages[stage].ahead;
+    default: return static_cast<int64_t>(queue.size());
+  }
+}
+
+/// Cheap stages first, so that as many frames as possible reach the heavy ones.
 size_t Agenda::best_stage(const Level& level) const {
   const auto& queues = level.queues;
   size_t best = queues.size();
@@ -33,7 +42,7 @@ size_t Agenda::best_stage(const Level& level) const {
     if (queues[k].empty()) continue;
     const bool is_heavy = outline_.stages[k].is_heavy;
     if (best == queues.size() || is_heavy < outline_.stages[best].is_heavy ||
-        (is_heavy == outline_.stages[best].is_heavy && queues[k].size() > queues[best].size()))
+        (is_heavy == outline_.stages[best].is_heavy && priority(k, queues[k]) > priority(best, queues[best])))
       best = k;
   }
   return best;

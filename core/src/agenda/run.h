@@ -81,6 +81,7 @@ class Agenda final : public TableRunner {
   // run.cpp: stages
   void queue(Frame* frame);
   size_t best_stage(const Level& level) const;
+  int64_t priority(size_t stage, const std::vector<Frame*>& queue) const;
   void run_stage(const StagePlan& stage);
   void give_entries(Table& table);
   void load(Table& table, int32_t number);

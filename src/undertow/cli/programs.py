@@ -70,7 +70,9 @@ def run(
     target: Target,
     values: Values = None,
     engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
-    scheduler: Annotated[str | None, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Which ready node fires next: fifo, lifo, random, depth or longest_path.")
+    ] = None,
     schedule_seed: Annotated[int | None, typer.Option(help="Seed of the random scheduler.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the program's random numbers.")] = None,
     max_depth: Annotated[int | None, typer.Option(help="Maximum depth of nested calls.")] = None,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from undertow import _core
 from undertow.engines import checks, progress
-from undertow.engines.contract import LateStats, Options, Result, State, Stats
+from undertow.engines.contract import SCHEDULERS, LateStats, Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
@@ -114,20 +114,22 @@ class Host:
         self.graph = graph
         self.state = state
         self.record = record
-        self.node = 0
 
     def wave(self, region: int, lanes: int, depth: int, phase: int, stage: int) -> None:
         assert self.record is not None
         self.record(trace.WaveStarted(region, lanes, depth, phase, stage))
 
     def apply(self, number: int, values: list[Any]) -> list[Any]:
-        self.node = number
         progress.hide()  # it may print
         node = self.graph.nodes[number]
         row = CATALOGUE[node.op]
         plain = [checks.as_plain(value) for value in values]
-        with np.errstate(all="ignore"):
-            results = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
+        try:
+            with np.errstate(all="ignore"):
+                results = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
+        except RunError as error:  # the run may go on, with what comes before this in the program
+            error.span = error.span or node.span
+            raise
         conformed = (checks.conform(value, t.dtype, t.rank) for value, t in zip(results, node.types, strict=True))
         return [np.asarray(value, order="C") for value in conformed]
 
@@ -176,7 +178,6 @@ class NativePlan:
             if not where:  # of a worker
                 raise
             # from an operator that the host runs
-            error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, where[0])
             raise
         except ValueError:
@@ -209,6 +210,11 @@ def limits_of(options: Options) -> tuple[int, int, int, float, bool, bool]:
         bool(options.check_finite),
         options.progress,
     )
+
+
+def scheduler_of(options: Options) -> int:
+    """In the core's order; 0 leaves the choice to the engine."""
+    return 0 if options.scheduler is None else 1 + SCHEDULERS.index(options.scheduler)
 
 
 def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: float) -> Stats:
