@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from undertow.errors import CaptureError, Span, UndertowError, brief
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.termination import refuse_endless
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
@@ -23,6 +24,7 @@ from undertow.frontend.trace.block_session import BlockSession, here, numbers, u
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization
 from undertow.frontend.trace.graft import Ready, with_callees
+from undertow.frontend.trace.learned import must_be_declared, refuse_other_output
 from undertow.frontend.trace.library import raised_by_python
 from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, link
 from undertow.frontend.trace.scope import name_of
@@ -65,6 +67,8 @@ class Block(Definition):
         self.state = "declared"  # then "open", "written", "linked"; or "failed"
         self.builder = Builder(name, "function", span, is_open=False, is_block=True)
         self.callers: set[Block] = set()  # those that called it before it was finished
+        self.learned: Annotation | None = None  # what it returns, by its own branches: see learned.py
+        self.asked_at: Span | None = None  # where its block called it before that was known
         self._inputs: list[_Input] = []
         self._named: set[int] = set()  # nodes that have the name of a variable
         self._specialization: Specialization | None = None
@@ -268,6 +272,8 @@ class Block(Definition):
         assert session is not None
         self.name_values()
         self._ports = session.result_ports(self.specialization, value)
+        assert self.specialization.results is not None
+        refuse_other_output(self, self.specialization.results)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -280,6 +286,14 @@ class Block(Definition):
             arguments = Arguments([], types, (), [], ())
             self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
         return self._specialization
+
+    @property
+    def knows_results(self) -> bool:
+        return self.note("return") is not None or self.learned is not None
+
+    def learn(self, results: Annotation) -> None:
+        """Take this for what it returns."""
+        self.learned = self.specialization.results = results
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         if self._ready is not None:
@@ -296,10 +310,10 @@ class Block(Definition):
         if not isinstance(session, BlockSession) or self.state == "failed":
             raise self._unfinished()
         if self.specialization.results is None:
-            raise CaptureError(
-                f"`{self.name}` is called before its block ends, so its results must be declared",
-                hint="declare them: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
-            )
+            self.asked_at = session.ctx.span
+            if session.learner is self:
+                raise Halted  # the branches without this call say what it returns
+            raise must_be_declared(self, is_own=session.blocks[-1] is self)
         session.unfinished[self.specialization.name] = self
         self.callers.add(session.blocks[-1])
         return self.specialization

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -123,6 +123,9 @@ class CaptureSession(Scope):
     @property
     def is_guessing(self) -> bool:
         return any(function.guessed_at is not None for function in self._open.values())
+
+    def until_known(self, attempt: Callable[[], Work]) -> Work:
+        return (yield attempt())
 
     def _leads_from_call(self, values: list[Any]) -> bool:
         """Are some of these values computed from the result of a call in this graph?"""
