@@ -7,7 +7,7 @@ a function itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
+from undertow.frontend.trace.detached import detached
 from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Port
 from undertow.ir.structure import ENTERS, SOURCES
@@ -42,6 +43,13 @@ class Ready:
     is_shared: bool = (
         False  # its graphs have globally unique names, so those that two such functions share are added once
     )
+
+    def with_reads(self, handed: Collection[str], free: Collection[str]) -> Ready:
+        """With variables that callers hand over, as further parameters, and reads of others at any time."""
+        graphs = detached(self.graphs, handed, free)
+        has_order = any(type == CTL for type in _param_types(graphs[self.callee]))
+        hidden = tuple(what for what in self.hidden if what != "effect" or has_order)
+        return replace(self, graphs=graphs, hidden=hidden, is_shared=self.is_shared and not handed)
 
     def grafted(
         self, fresh_name: Callable[[str], str], variables: Mapping[str, str]
@@ -111,6 +119,10 @@ def renamed(
     body = graph.regions[0]
     body = replace(body, name=name) if body.name == graph.name else body
     return replace(graph, nodes=tuple(nodes), regions=(body, *graph.regions[1:]), name=name)
+
+
+def _param_types(graph: FunctionGraph) -> list[Type]:
+    return [graph.nodes[param].types[0] for param in graph.params]
 
 
 def with_callees(graphs: Mapping[str, FunctionGraph], root: str) -> dict[str, FunctionGraph]:

@@ -48,7 +48,9 @@ def until_known(session: BlockSession, attempt: Callable[[], Any]) -> Work:
                 raise
             except (CaptureError, TypeMismatch) as fault:
                 if block.learned is not None:
-                    fault.hint = f"{fault.hint}; or declare what `{block.name}` returns: here it is {block.learned}"
+                    fault.hint = (
+                        f"{fault.hint}; if `{block.name}` does not return {block.learned}, declare what it returns"
+                    )
                 raise
             given = _annotation_of(value)
             if given == block.learned or (block.asked_at is None and block.learned is None):
