@@ -1,4 +1,4 @@
-"""The programs of Vasilakopoulos' thesis that rest on partial calls: calls some of whose arguments come later, or never.
+"""The partial calls of Vasilakopoulos' thesis: calls some of whose arguments come later, or never.
 
 Section 3.4: a result comes back as soon as the arguments that it depends on are there. Chapter 4: a function and its
 gradient are one extended function, and a call of the function alone is a call that gets no `dy`, or gets it when the
