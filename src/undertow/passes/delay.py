@@ -71,12 +71,32 @@ _GENERATIONS = 3  # of copies that hand on no less than they were given; then it
 
 def delay_arguments(library: Library) -> tuple[Library, Counter[str]]:
     """The library with late arguments computed by need, and how many there were."""
+    delayed = delay(library)
+    return delayed.library, delayed.count
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """What the pass has done: the new library, how much that was, and to which calls of the old one."""
+
+    library: Library
+    count: Counter[str]
+    calls: tuple[tuple[str, LateCall], ...]  # with the function that each stands in
+    strictness: Strictness
+    growing: frozenset[tuple[str, int]]  # parameters (function, index) that would have copies without end
+
+
+def delay(library: Library) -> Delayed:
+    """Compute late arguments by need; all that is known of them then."""
     strict: set[tuple[str, int]] = set()
     while True:
+        work = _Pass(library, strict)
         try:
-            return _Pass(library, strict).run()
+            changed, count = work.run()
         except _Growing as growing:
             strict |= growing.params
+        else:
+            return Delayed(changed, count, tuple(work.calls), work.strictness, frozenset(strict))
 
 
 class _Growing(Exception):
@@ -105,6 +125,7 @@ class _Pass:
         self.copies: dict[Hashable, str] = {}
         self.descents: dict[str, _Descent] = {}
         self.count: Counter[str] = Counter()
+        self.calls: list[tuple[str, LateCall]] = []  # of the functions that were there before
 
     def run(self) -> tuple[Library, Counter[str]]:
         todo = list(self.library.functions)
@@ -126,6 +147,8 @@ class _Pass:
             return
         uses = Uses(graph)
         for call in late_calls(self.strictness, uses):
+            if name in self.library.functions:
+                self.calls.append((name, call))
             kept = [operand for index, operand in enumerate(call.node.inputs) if index not in call.arguments]
             late = {"late": len(call.arguments)} if call.arguments else {}
             attrs = call.node.attrs | {"callee": self._copy_for(name, call), **late}
