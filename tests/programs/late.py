@@ -172,6 +172,59 @@ def power_by_closure(x: ut.f64, n: ut.i64) -> ut.f64:
 
 
 # --------------------------------------------------------------------------------------------------------------
+# A function in between, which hands its arguments on at once
+
+
+@ut.function
+def ite_plus(condition, a, b):
+    return ite(condition, a, b) + 1
+
+
+@ut.function
+def ite_twice(condition, a, b):
+    """Computes something of them first."""
+    return ite(condition, a + a, b * 2)
+
+
+@ut.function
+def both_of_two(c, d, a, b):
+    return ite(c, ite(d, a, b), 3)
+
+
+@ut.function
+def factorial_in_between(n: ut.i64) -> ut.i64:
+    """The base case is two calls away."""
+    return ite_plus(n <= 1, 1, n * factorial_in_between(n - 1))
+
+
+@ut.function
+def double_in_between(n: ut.i64) -> ut.i64:
+    return ite_plus(n > 100, for_ever(n), n) + ite_twice(n < 100, n, while_positive(n))
+
+
+@ut.function
+def nested_in_between(n: ut.i64) -> ut.i64:
+    return both_of_two(n > 2, n > 3, factorial_by_choice(n), for_ever(n))
+
+
+@ut.function
+def down_to(n: ut.i64, a: ut.i64) -> ut.i64:
+    return then_down_to(n, a)
+
+
+@ut.function
+def then_down_to(n: ut.i64, a: ut.i64) -> ut.i64:
+    if n == 100:
+        return a
+    return 5 if n <= 0 else down_to(n - 1, a)
+
+
+@ut.function
+def handed_on_in_between(n: ut.i64) -> ut.i64:
+    return down_to(n, for_ever(0)) + down_to(102, factorial_by_choice(n))
+
+
+# --------------------------------------------------------------------------------------------------------------
 # Arguments and results that are not needed
 
 
@@ -277,6 +330,10 @@ PROGRAMS = [
     program(even_by_helper, (7,), (8,), tags="mutual", stated=[False, True]),
     program(power_by_method, (3.0, 4), tags="recursive closure", stated=[np.float64(162.0)]),
     program(power_by_closure, (3.0, 4), tags="recursive closure", stated=[np.float64(243.0)]),
+    program(factorial_in_between, (4,), (1,), tags="recursive", stated=[4 * (3 * (2 * 2 + 1) + 1) + 1, 2]),
+    program(double_in_between, (4,), tags="recursive loop late", stated=[5 + 8]),
+    program(nested_in_between, (4,), (2,), tags="recursive branch", stated=[24, 3]),
+    program(handed_on_in_between, (4,), tags="mutual", stated=[5 + 24]),
     program(one_of_two, (4,), tags="recursive", stated=[4 + 7 + 4]),
     program(one_of_its_results, (4,), tags="recursive", stated=[5 - 4]),
     program(unneeded_on_this_path, (4,), tags="recursive", stated=[8]),

@@ -34,6 +34,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from undertow.ir.graph import Const, FunctionGraph, Operand, Port
 from undertow.ir.walk import components, grouped, ports_of
 from undertow.ops.cones import Cone, Uses, needed_nodes
+from undertow.ops.effects import is_pure
 from undertow.ops.strictness import Strictness
 
 
@@ -82,7 +83,7 @@ def _late_call(strictness: Strictness, uses: Uses, number: int, entered: Entered
     while any(strictness.is_unbounded(uses.graph.nodes[at]) for at in cone):
         call = LateCall(uses, number, entered, cone)
         # What the callee would compute first of all may as well be computed before the call.
-        early = {at for unit, places in zip(call.units, call.places, strict=True) if places == [0] for at in unit}
+        early = {at for unit, is_first in zip(call.units, call.are_first, strict=True) if is_first for at in unit}
         if not early:
             return call
         cone -= early
@@ -135,6 +136,29 @@ class Entered:
         for port in (*ends, *(region.pred for region in graph.regions if region.pred)):
             if port in self.params:
                 self.certain[self.params[port]].add(self.uses.home(port))
+        sinks = self._sinks(strictness, {port.node for port in ends})
+        self._handed_to = [sinks.get(number) for number in graph.params]
+
+    def _sinks(self, strictness: Strictness, ends: Collection[int]) -> dict[int, int]:
+        """Parameters and operators of the body itself that only one call gets to see, and may not need: which call."""
+        sinks: dict[int, int] = {}
+        for number in sorted(self.live - {*ends, *self.uses.decided}, reverse=True):
+            node = self.graph.nodes[number]
+            if node.region != 0 or not (node.op == "param" or is_pure(node.op)):
+                continue
+            calls: set[int | None] = set()
+            for user, position in self.uses.of[number]:
+                if user not in self.live:
+                    continue
+                other = self.graph.nodes[user]
+                if other.op == "call" and position >= 0 and other.region == 0:
+                    is_needed = strictness.is_needed(other, self.uses.results(user), position)
+                    calls.add(None if is_needed else user)
+                else:
+                    calls.add(sinks.get(user) if position >= 0 else None)
+            if len(calls) == 1 and (call := next(iter(calls))) is not None:
+                sinks[number] = call
+        return sinks
 
     def _lowest(self, certain: Collection[int], possible: Collection[int]) -> list[int]:
         """Where to compute a value that these regions use: as far down as it is never computed twice."""
@@ -151,9 +175,20 @@ class Entered:
         return places[0]
 
     def places_for(self, arguments: Collection[int], others: Collection[int]) -> list[int]:
-        """The same, for a value that is some of the arguments, and is used in other regions besides."""
-        certain = set(others).union(*(self.certain[index] for index in arguments))
+        """The same, for a value that is some of the arguments, and is used in other places besides.
+
+        A place is a region; or ~n, if the value is for call number n of the body alone, where it may be late again.
+        """
+        calls = {~place if place < 0 else None for place in others} | {self._handed_to[at] for at in arguments}
+        if len(calls) == 1 and (call := next(iter(calls))) is not None:
+            return [~call]
+        certain = {region_of(place) for place in others}.union(*(self.certain[index] for index in arguments))
         return self._lowest(certain, set[int]().union(*(self.possible[index] for index in arguments)))
+
+
+def region_of(place: int) -> int:
+    """The region of the callee that a place is, or is in."""
+    return max(place, 0)
 
 
 class LateCall:
@@ -179,7 +214,12 @@ class LateCall:
         self.free = list(dict.fromkeys(taken))  # the free variables of the cone
         # Ports of the callee that have the value of a late argument -> its index.
         self.values = {port: index for port, index in entered.params.items() if index in self.roots}
-        self.places = self._places()  # of each unit, regions of the callee, of which at most one runs
+        places = self._places()
+        self.are_first = [at == [0] for at in places]  # of each unit: would the callee begin with it?
+        # Of each unit: the call in the callee that it is for, if it is for nothing else.
+        self.handed_to = [~at[0] if at and at[0] < 0 else None for at in places]
+        # Of each unit, regions of the callee, of which at most one runs.
+        self.places = [list(map(region_of, at)) for at in places]
 
     # -- in the caller -----------------------------------------------------------------------------------------
 

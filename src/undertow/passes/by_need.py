@@ -163,7 +163,10 @@ def _cone(call: LateCall, argument: int) -> tuple[str, tuple[str, ...]]:
     where = [call.callee.regions[at].name for at in call.places[root]]
     names = tuple(call.host.nodes[number].name for number in order)
     shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    onwards = call.handed_to[root]
     counted = f"{len(names)} node{'s' * (len(names) != 1)}: {shown}"
+    if onwards is not None:
+        return f"where {call.callee.nodes[onwards].attrs.text('callee')} needs it, by {counted}", names
     return (f"in {' and '.join(where)}, by {counted}" if where else f"nowhere, as no path needs it: {counted}"), names
 
 

@@ -69,6 +69,23 @@ def test_what_no_path_needs() -> None:
     assert call.unused == 1 and str(call).endswith("1 of its results is not computed")
 
 
+@ut.function
+def plus_one(condition, a, b):
+    """Hands both on at once, one of them with something added."""
+    return ite(condition, a * 2, b) + 1
+
+
+def test_what_is_handed_on_at_once() -> None:
+    @ut.function
+    def factorials(n: ut.i64) -> ut.i64:
+        return plus_one(n <= 1, 1, n * factorials(n - 1))
+
+    (call,) = factorials.graph(5).late().calls
+    assert call.callee == "plus_one"
+    assert [argument.is_late for argument in call.arguments] == [False, False, True]
+    assert call.arguments[-1].why == "where ite needs it, by 3 nodes: subtract, factorials, multiply"
+
+
 def test_what_serves_two_is_computed_at_once() -> None:
     @ut.function
     def twice(n: ut.i64) -> ut.i64:
@@ -124,7 +141,7 @@ def test_what_is_said_is_what_runs(program: Any) -> None:
     assert bool(written) == bool(function.graph(*args).static.sites and _late_sites(function, args))
     for call in view.calls:
         for argument in call.late:
-            assert argument.nodes and argument.why.startswith(("in ", "nowhere"))
+            assert argument.nodes and argument.why.startswith(("in ", "nowhere", "where "))
     check(view.static)
 
 
