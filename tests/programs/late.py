@@ -310,6 +310,63 @@ def on_two_paths(n: ut.i64) -> ut.i64:
     return at_least_one(n == 1, n == 2, factorial_by_choice(n)) + at_least_one(n > 1, n > 2, while_positive(1 - n))
 
 
+@ut.function
+def in_turn(c: ut.bool, d: ut.bool, e: ut.bool, a: ut.i64) -> ut.i64:
+    """Branches that follow each other, one of them on the other side, one in another one."""
+    total = 0
+    if c:
+        total = total + a
+    if d:
+        total = total * 10
+    else:
+        total = total + a * 2
+    if e:
+        if c:
+            total = total - a
+        total = total + 1
+    return total
+
+
+@ut.function
+def in_three_branches(n: ut.i64) -> ut.i64:
+    """The argument is computed once for all, or not at all."""
+    return in_turn(n == 1, n != 2, n > 2, factorial_by_choice(n)) + in_turn(n > 9, n < 9, n < 9, for_ever(n))
+
+
+@ut.function
+def the_second_depends_on_the_first(c: ut.bool, a: ut.i64) -> ut.i64:
+    total = a if c else 0
+    if total > 5:
+        total = total + a
+    return total
+
+
+@ut.function
+def in_dependent_branches(n: ut.i64) -> ut.i64:
+    """Nobody knows in advance whether the second one is taken: the argument is computed before both."""
+    return the_second_depends_on_the_first(n > 2, factorial_by_choice(n))
+
+
+@ut.function
+def row_in_two_branches(c: ut.bool, d: ut.bool, x: ut.f64[None]) -> ut.f64:
+    total = ut.sum(x) if c else 0.5
+    if d:
+        total = total * x[0]
+    return total
+
+
+@ut.function
+def rows_by_need(n: ut.i64) -> ut.f64:
+    return row_in_two_branches(n > 1, n > 2, ut.concat([row(n), ut.ones(1)]))
+
+
+@ut.function
+def row(n: ut.i64) -> ut.f64[None]:
+    if n <= 1:
+        return ut.ones(1)
+    return ut.concat([row(n - 1), ut.ones(1) * 2.0])
+
+
 PROGRAMS = [
     program(factorial_by_choice, (5,), (1,), tags="recursive", stated=[120, 1]),
     program(fibonacci_by_choice, (10,), tags="recursive", stated=[55]),
@@ -340,5 +397,8 @@ PROGRAMS = [
     program(endless_loop_in_argument, (4,), tags="loop late", stated=[8]),
     program(handed_on, (3,), tags="recursive", stated=[3]),
     program(swapped_arguments, (4,), (3,), tags="recursive", stated=[16, 9]),
+    program(in_three_branches, (1,), (2,), (3,), stated=[11, 5, 2], tags="recursive branch"),
+    program(in_dependent_branches, (2,), (3,), stated=[0, 12], tags="recursive branch"),
+    program(rows_by_need, (1,), (2,), (3,), tags="recursive arrays", stated=[0.5, 4.0, 6.0]),
     program(on_two_paths, (1,), (2,), (3,), tags="recursive branch", stated=[1 - 1, 3 - 1, -1 - 2]),
 ]

@@ -32,10 +32,13 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from undertow.ir.graph import Const, FunctionGraph, Operand, Port
-from undertow.ir.walk import components, grouped, ports_of
+from undertow.ir.walk import components, grouped, origin, ports_of
 from undertow.ops.cones import Cone, Uses, needed_nodes
 from undertow.ops.effects import is_pure
+from undertow.ops.funnel import Way, funneled
 from undertow.ops.strictness import Strictness
+
+_MOST_WAYS = 8  # to branches that use an argument: more would cost more to tell apart
 
 
 def may_have_late_calls(strictness: Strictness, graph: FunctionGraph) -> bool:
@@ -63,23 +66,36 @@ def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
         key = callee.name, results
         if key not in entered:
             entered[key] = Entered(strictness, callee, results)
-        call = _late_call(strictness, uses, number, entered[key]) if number in fed else None
+        at = entered[key]
+        call = None
+        if number in fed:
+            arguments = _may_be_late(strictness, uses, number, at)
+            call = _late_call(strictness, uses, number, at, arguments)
+            missed = [index for index in arguments if call is None or index not in call.roots]
+            if (other := at.funneled(strictness, missed)) is not None:
+                call = _late_call(strictness, uses, number, other, arguments) or call
         if call is None and number in partial and _saves(strictness, callee, results):
-            call = LateCall(uses, number, entered[key], frozenset())
+            call = LateCall(uses, number, at, frozenset())
         if call is not None:
             yield call
 
 
-def _late_call(strictness: Strictness, uses: Uses, number: int, entered: Entered) -> LateCall | None:
+def _may_be_late(strictness: Strictness, uses: Uses, number: int, entered: Entered) -> list[int]:
+    """The arguments of a call that its callee may not need."""
     node, callee = uses.graph.nodes[number], entered.graph
-    late = [
+    return [
         position
         for position, operand in enumerate(node.inputs)
         if isinstance(operand, Port)
         and uses.graph.type_of(operand) == callee.nodes[callee.params[position]].types[0]
         and not strictness.is_needed(node, entered.results, position)
     ]
-    cone = frozenset(Cone(strictness, uses, number, late, entered.places_for).nodes if late else ())
+
+
+def _late_call(
+    strictness: Strictness, uses: Uses, number: int, entered: Entered, arguments: Collection[int]
+) -> LateCall | None:
+    cone = frozenset(Cone(strictness, uses, number, arguments, entered.places_for).nodes if arguments else ())
     while any(strictness.is_unbounded(uses.graph.nodes[at]) for at in cone):
         call = LateCall(uses, number, entered, cone)
         # What the callee would compute first of all may as well be computed before the call.
@@ -173,6 +189,33 @@ class Entered:
             elif using:
                 places[region] = [*places[using[0][0]], *places[using[0][1]]]
         return places[0]
+
+    def funneled(self, strictness: Strictness, arguments: Collection[int]) -> Entered | None:
+        """The same, of a graph that uses those of the arguments in one branch that it uses in several."""
+        users = {index: ways for index in arguments if (ways := self._ways(index))}
+        graph = funneled(self.graph, users) if users else None
+        return None if graph is None else Entered(strictness, graph, self.results)
+
+    def _ways(self, argument: int) -> list[Way]:
+        """How to get to the branches that use an argument; none if there is but one, or the body itself uses it.
+
+        A predicate that is computed in a branch is left out: then the way leads to the branch around.
+        """
+        regions = self.certain[argument] | self.possible[argument]
+        if 0 in regions or len(regions) < 2:
+            return []
+        ways: list[Way] = []
+        for region in sorted(regions):
+            way: list[tuple[Port, bool]] = []
+            for at in reversed(self.uses.path(region, 0)):
+                branch = self.graph.regions[at]
+                pred = None if branch.pred is None else origin(self.graph, branch.pred)
+                if not isinstance(pred, Port) or self.uses.home(pred) != 0:
+                    break
+                way.append((pred, bool(branch.side)))
+            if way not in ways:
+                ways.append(way)
+        return ways if 1 < len(ways) <= _MOST_WAYS else []
 
     def places_for(self, arguments: Collection[int], others: Collection[int]) -> list[int]:
         """The same, for a value that is some of the arguments, and is used in other places besides.

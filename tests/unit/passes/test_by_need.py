@@ -110,7 +110,9 @@ def test_what_acts_is_computed_at_once() -> None:
     assert "acts" in why(loud, 5)
 
 
-def test_what_two_branches_use_is_computed_before_them() -> None:
+def test_what_two_branches_use() -> None:
+    """In a branch that is taken if one of them is; before both, if the first one decides about the second."""
+
     @ut.function
     def maybe_twice(c: ut.bool, d: ut.bool, a: ut.i64) -> ut.i64:
         total = a if c else 0
@@ -122,7 +124,15 @@ def test_what_two_branches_use_is_computed_before_them() -> None:
     def program(n: ut.i64) -> ut.i64:
         return maybe_twice(n > 3, n > 4, never(n))
 
-    assert "comes first" in why(program, 5)
+    (call,) = program.graph(5).late().calls
+    assert call.arguments[-1].why == "in a.needed.then, by 1 node: never"
+    assert program(3) == 0
+    (call,) = (
+        call
+        for call in find("in_dependent_branches").function.graph(5).late().calls
+        if call.callee == "the_second_depends_on_the_first"
+    )
+    assert "comes first" in call.arguments[-1].why
 
 
 def test_what_grows_is_computed_at_once() -> None:
