@@ -6,9 +6,10 @@ So `ite(n <= 1, 1, n * fac(n - 1))` calls a copy of `ite` that has `n` for a par
 A copy that hands a late argument on is a caller like any other.
 
 Nothing is computed twice: a late argument has one user, and what stands on both sides of a branch runs on one. If
-several branches use it, it is computed before them, in one that is taken if any of them is (`ops/funnel.py`). A function that hands on more than it was given would have copies
-without end: there the argument is not late. A result that a call does not use is not computed either, if that saves
-work that may not end. An activation of the copy counts as one of the callee.
+several branches use it, it is computed before them, in one that is taken if any of them is (`ops/funnel.py`). A
+function that hands on more than it was given would have copies without end: there the argument is not late. A result
+that a call does not use is not computed either, if that saves work that may not end. An activation of the copy counts
+as one of the callee.
 
 Devices: what computes a late argument keeps its own; without one it follows the copy, which is where its call is.
 
