@@ -54,7 +54,8 @@ def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
     Between two of them, the last one may be replaced.
     """
     nodes = uses.graph.nodes
-    fed, partial = set(strictness.fed_calls(nodes)), set(_partial_calls(strictness, uses))
+    slow, calls = strictness.slow(nodes)
+    fed, partial = set(calls), set(_partial_calls(strictness, uses))
     entered: dict[tuple[str, tuple[int, ...]], Entered] = {}
     for number in sorted(fed | partial):
         node, results = nodes[number], uses.results(number)
@@ -71,7 +72,12 @@ def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
         if number in fed:
             arguments = _may_be_late(strictness, uses, number, at)
             call = _late_call(strictness, uses, number, at, arguments)
-            missed = [index for index in arguments if call is None or index not in call.roots]
+            missed = [
+                index
+                for index in arguments
+                if (call is None or index not in call.roots)
+                and not slow.isdisjoint(port.node for port in ports_of((node.inputs[index],)))
+            ]
             if (other := at.funneled(strictness, missed)) is not None:
                 call = _late_call(strictness, uses, number, other, arguments) or call
         if call is None and number in partial and _saves(strictness, callee, results):

@@ -85,17 +85,17 @@ def calls_by_need(library: Library) -> list[NonStrictCall]:
     found: list[NonStrictCall] = []
     for name, graph in library.functions.items():
         uses = Uses(graph)
-        numbers = set(delayed.strictness.fed_calls(graph.nodes)) & uses.live
-        for number in sorted(numbers | {at for of, at in late if of == name}):
+        slow, fed = delayed.strictness.slow(graph.nodes)
+        for number in sorted((uses.live & set(fed)) | {at for of, at in late if of == name}):
             call = late.get((name, number))
-            if call is not None or _is_open(delayed, uses, graph.nodes[number], number):
-                found.append(_described(delayed, library, name, number, call, uses))
+            unneeded = _unneeded(delayed, uses, graph.nodes[number], number)
+            if call is not None or any(_is_of(slow, operand) for operand in unneeded.values()):
+                found.append(_described(delayed, library, uses, number, call, slow))
     return found
 
 
-def _is_open(delayed: Delayed, uses: Uses, node: Node, number: int) -> bool:
-    """Might one of its arguments have been late?"""
-    return any(_is_slow(delayed, uses.graph, o) for o in _unneeded(delayed, uses, node, number).values())
+def _is_of(nodes: set[int], operand: Operand) -> bool:
+    return isinstance(operand, Port) and operand.node in nodes
 
 
 def _unneeded(delayed: Delayed, uses: Uses, node: Node, number: int) -> dict[int, Operand]:
@@ -108,25 +108,10 @@ def _unneeded(delayed: Delayed, uses: Uses, node: Node, number: int) -> dict[int
     }
 
 
-def _is_slow(delayed: Delayed, graph: FunctionGraph, operand: Operand) -> bool:
-    """Is a call or loop that may not end among what computes it?"""
-    seen: set[int] = set()
-    todo = [operand]
-    while todo:
-        port = todo.pop()
-        if isinstance(port, Port) and port.node not in seen:
-            seen.add(port.node)
-            node = graph.nodes[port.node]
-            if delayed.strictness.is_unbounded(node):
-                return True
-            todo += node.inputs
-    return False
-
-
 def _described(
-    delayed: Delayed, library: Library, name: str, number: int, call: LateCall | None, uses: Uses
+    delayed: Delayed, library: Library, uses: Uses, number: int, call: LateCall | None, slow: set[int]
 ) -> NonStrictCall:
-    graph = library.functions[name]
+    graph = uses.graph
     node, callee = graph.nodes[number], library.functions[graph.nodes[number].attrs.text("callee")]
     unneeded = _unneeded(delayed, uses, node, number)
 
@@ -141,12 +126,12 @@ def _described(
                 why = f"{callee.name} hands on more than it was given"
             elif at in unneeded:
                 why = "neither a call nor a loop computes it"
-                if _is_slow(delayed, graph, operand):
+                if _is_of(slow, operand):
                     why = "though not every path needs it: what computes it serves something else, acts, or comes first"
             yield Argument(param, shown, False, why)
 
     unused = 0 if call is None else len(callee.results) - len(call.results)
-    return NonStrictCall(name, node.name, callee.name, tuple(arguments()), unused, node.span)
+    return NonStrictCall(graph.name, node.name, callee.name, tuple(arguments()), unused, node.span)
 
 
 def _cone(call: LateCall, argument: int) -> tuple[str, tuple[str, ...]]:

@@ -47,7 +47,8 @@ class Ready:
     def with_reads(self, handed: Collection[str], free: Collection[str]) -> Ready:
         """With variables that callers hand over, as further parameters, and reads of others at any time."""
         graphs = detached(self.graphs, handed, free)
-        has_order = any(type == CTL for type in _param_types(graphs[self.callee]))
+        callee = graphs[self.callee]
+        has_order = any(callee.nodes[param].types[0] == CTL for param in callee.params)
         hidden = tuple(what for what in self.hidden if what != "effect" or has_order)
         return replace(self, graphs=graphs, hidden=hidden, is_shared=self.is_shared and not handed)
 
@@ -119,10 +120,6 @@ def renamed(
     body = graph.regions[0]
     body = replace(body, name=name) if body.name == graph.name else body
     return replace(graph, nodes=tuple(nodes), regions=(body, *graph.regions[1:]), name=name)
-
-
-def _param_types(graph: FunctionGraph) -> list[Type]:
-    return [graph.nodes[param].types[0] for param in graph.params]
 
 
 def with_callees(graphs: Mapping[str, FunctionGraph], root: str) -> dict[str, FunctionGraph]:
