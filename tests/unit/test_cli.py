@@ -297,6 +297,30 @@ def test_placed(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert "neither a plan" in undertow("graph", "placed.py:fac", "--placed", "--plan").err
 
 
+def test_late(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(LATE, encoding="utf-8")
+    done = undertow("graph", "late.py:fac", "--late")
+    assert done.out.startswith("fac calls ite(less_equal, 1, multiply), late.py:8\n") and "by need" in done.out, (
+        done.err
+    )
+    assert undertow("graph", "late.py:fac", "--late", "-o", "fac.svg").code == 0
+    assert "b of ite" in (tmp_path / "fac.svg").read_text() and str(tmp_path) not in (tmp_path / "fac.svg").read_text()
+    assert "[1]" in undertow("graph", "late.py:fac", "--late", "--format", "dot").out
+    assert undertow("graph", "my_programs.py:fib", "--late").out.startswith("every argument is computed at once")
+    assert "as it was written" in undertow("graph", "late.py:fac", "--late", "--passes").err
+
+
+LATE = """\
+import undertow as ut
+@ut.function
+def ite(condition, a, b):
+    return a if condition else b
+
+@ut.function
+def fac(n: ut.i64) -> ut.i64:
+    return ite(n <= 1, 1, n * fac(n - 1))
+"""
+
 PLACED = """\
 import undertow as ut
 

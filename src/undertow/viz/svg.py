@@ -17,7 +17,7 @@ from undertow.ir.text import INFIX, dump_nodes, show_const
 from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
-from undertow.viz.parts import CUT, Parts
+from undertow.viz.parts import CUT, Marks
 
 _MAIN, _SUB, _HEAD = 12, 10, 11  # font sizes: on a node, below that, over a box
 _ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
@@ -74,7 +74,7 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
 .faint{{stroke-width:1.1;stroke-dasharray:4 3;opacity:.75}}
 """
 
-_PARTS_CSS = """\
+_MARKS_CSS = """\
 .cut{stroke-width:2.8;stroke-dasharray:9 4}
 .p{font-size:9px;font-weight:700;fill:#1f2328}
 """
@@ -150,25 +150,26 @@ def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
 # Drawing
 
 
-def svg(graph: StaticGraph, parts: Parts | None = None) -> str:
-    """The picture of a static graph as SVG text; with `parts`, these in colours, and the edges that cross bold."""
+def svg(graph: StaticGraph, marks: Marks | None = None) -> str:
+    """The picture of a static graph as SVG text; with `marks`, these in colours, with numbers, and a legend."""
     labels = [label(graph, number) for number in range(len(graph.nodes))]
     styles = [style_of(graph, node) for node in graph.nodes]
-    if parts is not None:
-        styles = [replace(style, fill=parts.fill(number)) for number, style in enumerate(styles)]
+    if marks is not None:
+        fills = (marks.fill(number) or style.fill for number, style in enumerate(styles))
+        styles = [replace(style, fill=fill) for style, fill in zip(styles, fills, strict=True)]
     sizes = [_size(*text, style) for text, style in zip(labels, styles, strict=True)]
     heads = [head(region) for region in graph.regions]
     placed = layout(graph, sizes, [len(head) * _HEAD * _ADVANCE + 18.0 for head in heads])
-    legend = [] if parts is None else _legend(parts, placed.height)
-    width = round(placed.width if parts is None else max(placed.width, _LEGEND * (len(parts.names) + 1)))
-    height = round(placed.height + (0 if parts is None else 30))
+    legend = [] if marks is None else _legend(marks, placed.height)
+    width = round(placed.width if marks is None else max(placed.width, marks.width * (len(marks.names) + 1)))
+    height = round(placed.height + (0 if marks is None else 30))
     pieces = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img"><title>{_text(graph.name)}: {len(graph.nodes)} nodes, {len(graph.sites)} sites</title>',
-        f"<style>{_CSS}{'' if parts is None else _PARTS_CSS}</style>",
+        f"<style>{_CSS}{'' if marks is None else _MARKS_CSS}</style>",
         f'<rect width="{width}" height="{height}" rx="10" fill="#fcfbf9"/>',
         *(_box(graph.regions[number], rect) for number, rect in placed.regions.items()),
-        *_routes(graph, placed, parts),
+        *_routes(graph, placed, marks),
     ]
     for number, rect in placed.regions.items():
         fill, _ = box_colours(graph.regions[number])
@@ -178,11 +179,11 @@ def svg(graph: StaticGraph, parts: Parts | None = None) -> str:
     fetched = {port.node for port in graph.fetches}
     for number, tip in enumerate(dump_nodes(graph)):
         look = styles[number], 2.4 if number in fetched else 1.3
-        if parts is not None:
-            tip += f"\n{', '.join(map(parts.said, parts.of[number])) or 'in no part'}"
+        if marks is not None:
+            tip += f"\n{marks.tip(number)}"
             corner = placed.nodes[number]
             badges.append(
-                f'<text class="p" x="{corner.x - 2:.1f}" y="{corner.y - 2:.1f}">{parts.number(number)}</text>'
+                f'<text class="p" x="{corner.x - 2:.1f}" y="{corner.y - 2:.1f}">{marks.number(number)}</text>'
             )
         pieces.append(_node(graph.nodes[number], tip, placed.nodes[number], labels[number], *look))
     return "\n".join([*pieces, *badges, *legend, "</svg>"]) + "\n"
@@ -225,26 +226,23 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
     return "#a0a5ab" if kind == "control" else "#59606a"
 
 
-_LEGEND = 110.0  # the width of one of its entries
-
-
-def _legend(parts: Parts, top: float) -> list[str]:
-    """The parts below the picture, each with its colour, and what an edge that crosses looks like."""
+def _legend(marks: Marks, top: float) -> list[str]:
+    """The marks below the picture, each with its colour, and what a bold edge means."""
     lines: list[str] = []
-    for part in range(len(parts.names)):
-        x, fill = 12 + _LEGEND * part, parts.colour(part)
+    for mark in range(len(marks.names)):
+        x, fill = 12 + marks.width * mark, marks.colour(mark)
         lines.append(f'<rect x="{x:.1f}" y="{top + 4:.1f}" width="16" height="16" fill="{fill}" stroke="#59606a"/>')
-        lines.append(f'<text class="h" x="{x + 22:.1f}" y="{top + 16:.1f}">{_text(_clip(parts.said(part)))}</text>')
-    x = 12 + _LEGEND * len(parts.names)
+        lines.append(f'<text class="h" x="{x + 22:.1f}" y="{top + 16:.1f}">{_text(_clip(marks.said(mark)))}</text>')
+    x = 12 + marks.width * len(marks.names)
     lines.append(f'<path class="e cut" stroke="{CUT}" d="M{x:.1f} {top + 12:.1f}h28"/>')
-    return [*lines, f'<text class="h" x="{x + 34:.1f}" y="{top + 16:.1f}">crosses</text>']
+    return [*lines, f'<text class="h" x="{x + 34:.1f}" y="{top + 16:.1f}">{marks.bold}</text>']
 
 
-def _routes(graph: StaticGraph, placed: Layout, parts: Parts | None) -> Iterator[str]:
+def _routes(graph: StaticGraph, placed: Layout, marks: Marks | None) -> Iterator[str]:
     # Control edges first, so that data edges lie above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
         colour = edge_colour(graph, route.kind, route.port)
-        if parts is not None and parts.crosses(route.port, route.targets):
+        if marks is not None and marks.is_bold(route.port, route.targets):
             path = _square(route.points) if route.is_square else _curve(route.points)
             yield f'<path class="e cut" stroke="{CUT}" d="{path}"/>'
             if route.has_arrow:

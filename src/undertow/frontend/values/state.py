@@ -180,10 +180,7 @@ class Variable:
 
             return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
         if current.session.bound(self) is not self:
-            raise CaptureError(
-                f"variable `{self.name}` is assigned inside a function that is differentiated with respect to it",
-                hint="compute the gradient first, and assign the variable outside the differentiated function",
-            )
+            raise assigned_while_bound(self)
         current.session.uses_variable(self, writes=True)
         return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
 
@@ -235,6 +232,14 @@ class Variable:
     def _held(self, name: str) -> dict[str, Any]:
         """The attributes that tell what the variable holds."""
         return {"variable": name, "dtype": self.type.dtype.name, "shape": self._shape()}
+
+
+def assigned_while_bound(variable: Variable) -> CaptureError:
+    """The error of an assignment to a variable whose value is an argument of a gradient."""
+    return CaptureError(
+        f"variable `{variable.name}` is assigned inside a function that is differentiated with respect to it",
+        hint="compute the gradient first, and assign the variable outside the differentiated function",
+    )
 
 
 def values_of(variables: Mapping[str, Variable]) -> dict[str, Any]:
