@@ -21,6 +21,7 @@ from undertow.engines.contract import LateStats, Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
+from undertow.ops.lanes import stack_lanes
 from undertow.ops.op import CATALOGUE
 from undertow.plan.kernels import Traits
 from undertow.plan.plan import Kernel
@@ -246,7 +247,7 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
         if kind == "not_finite":
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
-            checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
+            stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind == "missing":
             return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in checks.STOPS:

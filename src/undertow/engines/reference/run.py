@@ -34,6 +34,7 @@ from undertow.engines.reference.rows import (
 )
 from undertow.errors import RunError
 from undertow.ir import trace
+from undertow.ops.lanes import stack_lanes
 from undertow.types import Type
 
 Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and the function that takes what fires next out of it
@@ -315,7 +316,7 @@ class Run(Frames):
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""
         self.let_go_all(values)
-        return checks.stack_lanes(values, type_)
+        return stack_lanes(values, type_)
 
     # -- events and errors ---------------------------------------------------------------------------------
 

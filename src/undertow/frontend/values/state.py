@@ -6,13 +6,15 @@ succeeds. Outside a capture they happen at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch
+from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions.array import check_static_indices, take
+from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array, convert
 from undertow.frontend.values import transaction as cells
 from undertow.frontend.values.operands import as_operand, integers, is_weak
@@ -150,6 +152,45 @@ class Variable:
         "assign_concat", "concat", "Append along the first axis, atomically; returns the new value."
     )
 
+    def update(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Replace the value by function(old value, *values), atomically; returns the new one.
+
+        The function is pure: Python, or decorated with @ut.function. Nothing can come between its read and its write.
+
+        >>> best = Variable(3.0, name="best")
+        >>> best.update(lambda old, x: x if x > old else 0.9 * old, 2.0)
+        np.float64(2.7)
+        """
+        if not callable(function):
+            raise TypeMismatch(
+                f"variable `{self.name}` is updated by a function, not by {brief(function)}",
+                hint="pass the function, and then its further arguments: x.update(lambda old, v: old + v, 1.0)",
+            )
+        held = [value if isinstance(value, Traced) or is_weak(value) else as_operand(value) for value in values]
+        current = context(held)
+        if current is None or current.builder is None:
+            return self._update_now(function, values)
+        return self._update(current, function, held)
+
+    def _update_now(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+        attrs = Attrs(**self._held(self.name), how="set")
+
+        def change(state: dict[str, Any]) -> Any:
+            new = self._given(function(state[self.name], *values))
+            state[self.name] = stored = _frozen(self._apply("assign", state, [new], attrs))
+            return stored
+
+        return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
+
+    def _update(self, current: Context, function: Callable[..., Any], values: list[Any]) -> Any:
+        from undertow.frontend.control.updated import write_f  # it captures, and captures read variables
+
+        self._note_write(current)
+        call = partial(current.session.interpreter.call, function)
+        text, besides = drive(write_f(current, self.name, Type(self.type.dtype, self._shape()), values, call))
+        operands = [*values, *besides]
+        return self._node(current, "assign", operands, f"{self.name}.update", is_ordered=True, how="call", f=text)
+
     def assign_rows(self, indices: Any, rows: Any) -> Any:
         """Replace only the rows with these numbers, atomically; returns the new rows."""
         return self._write("assign_rows", "set", [self._numbers(indices), self._given(rows)])
@@ -179,13 +220,17 @@ class Variable:
                 return stored if op == "assign" else new
 
             return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
+        self._note_write(current)
+        return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
+
+    def _note_write(self, current: Context) -> None:
+        """Say that the program assigns the variable, which must be possible here."""
         if current.session.bound(self) is not self:
             raise CaptureError(
                 f"variable `{self.name}` is assigned inside a function that is differentiated with respect to it",
                 hint="compute the gradient first, and assign the variable outside the differentiated function",
             )
         current.session.uses_variable(self, writes=True)
-        return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
 
     def _node(
         self, current: Context, op: str, operands: list[Any], name: str, is_ordered: bool, **attrs: Any
