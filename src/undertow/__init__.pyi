@@ -153,6 +153,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "critical_section",
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
@@ -420,6 +421,11 @@ def cosh(x: Any, /) -> Array:
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """The number of nonzero elements."""
+
+def critical_section(
+    *variables: Variable, has_aux: builtins.bool = False
+) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """Make a pure function a critical section over some variables: it runs in one step, and nothing comes in between."""
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: builtins.bool = False) -> Array:
     """The running sum along an axis; only vectors may omit the axis. `include_initial` puts a 0 in front."""

@@ -49,6 +49,7 @@ from undertow.frontend.control.forms import cond as cond
 from undertow.frontend.control.forms import map as map
 from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.control.forms import while_loop as while_loop
+from undertow.frontend.control.updated import critical_section as critical_section
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.public import *  # noqa: F403
 from undertow.frontend.values import random as random

@@ -133,6 +133,9 @@ def find_behaviors(
     graph = program.static(program.library(Reference(), chosen.simplify, chosen.is_checked))
     captured = program.captured
 
+    # A function ends after all that it does to the world, the run of a session perhaps before.
+    is_awaited = result is None and captured.has_effect
+
     def unflatten(values: Sequence[Any]) -> Any:
         return tree.unflatten(captured.result, list(values[: captured.result_count]))
 
@@ -143,9 +146,12 @@ def find_behaviors(
 
     if traces:
         return _traced(
-            graph, state_graph(graph, inputs, state, budget, chosen.limits, traces == "all"), budget, outcome
+            graph,
+            state_graph(graph, inputs, state, budget, chosen.limits, is_awaited, traces == "all"),
+            budget,
+            outcome,
         )
-    explored = explore(graph, inputs, state, budget, chosen.limits)
+    explored = explore(graph, inputs, state, budget, chosen.limits, is_awaited)
     return Behaviors(tuple(map(outcome, explored.outcomes)), explored.is_complete, explored.runs)
 
 

@@ -151,12 +151,12 @@ class Teller:
         earlier, later = self.states.vertices[before].snapshot, self.states.vertices[after].snapshot
         span = self.graph.nodes[step.node].span
         op, did = self.graph.nodes[step.node].op, ""
-        if step.touches == WORLD:
+        if WORLD in step.touches:
             said = later.printed[len(earlier.printed) :]
             did = f"prints {said!r}" if said else f"{op}s" if op != "print" else ""
-        elif step.touches:
-            value = later.variables.get(step.touches)
-            did = f"{step.touches} becomes {_text(value)}" if step.writes else f"reads {step.touches}: {_text(value)}"
+        else:
+            values = [(name, _text(later.variables.get(name))) for name in step.touches]
+            did = ", ".join(f"{n} becomes {v}" if step.writes else f"reads {n}: {v}" for n, v in values)
         return Firing(step.name, show_tag(step.tag), did, span)
 
     def _state(self, number: int) -> State:

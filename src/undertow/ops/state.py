@@ -1,23 +1,18 @@
 """State: reading a variable, and assigning f(old value, operand) to it, atomically; the whole value, or some rows.
 
 A variable is named by the attribute `variable`; its value lives in the store of a run. All operators also give an
-order token, so that what must come later can wait for them. With `how="call"`, f is the user's, a library of pure
-graphs whose text is the attribute `f`: docs/design/0029 says why.
+order token, so that what must come later can wait for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from undertow.errors import Fault, GraphError, InternalError, TypeMismatch
-from undertow.ir.graph import Attrs, Library
-from undertow.ir.spec import check
-from undertow.ir.text import parse
-from undertow.ops.evaluate import evaluate_library, may_evaluate
+from undertow.errors import Fault, InternalError, TypeMismatch
+from undertow.ir.graph import Attrs
 from undertow.ops.gradient import NONE, NoGradient, pointwise
 from undertow.ops.index import check_index, out_of_range
 from undertow.ops.op import Op, Value
@@ -36,8 +31,6 @@ ASSIGN: dict[str, Callable[[Value, Value], Value]] = {
     "maximum": np.maximum,
     "concat": lambda old, value: np.concatenate([old, np.atleast_1d(value)]),
 }
-
-CALL = "call"  # f is the attribute `f`
 
 # The same for the rows with some numbers: t[i] := f(t[i], v). What is named twice happens twice.
 ASSIGN_ROWS: dict[str, Callable[[Value, Value, Value], None]] = {
@@ -59,50 +52,10 @@ def _held(attrs: Attrs) -> Type:
     return Type(DTYPES[attrs.text("dtype")], shape_of(attrs))
 
 
-@lru_cache(256)
-def library_of(text: str) -> Library:
-    """The f of an Assign-f; raises a GraphError if it is none."""
-    library = parse(text)
-    if not isinstance(library, Library):
-        raise GraphError("f is a static graph, not a library")
-    check(library)
-    for graph in library.functions.values():
-        for node in graph.nodes:
-            if not may_evaluate(node):
-                raise GraphError(f"f has a `{node.op}`, and must be a pure function", node.span)
-    return library
-
-
-def _check_call(types: Sequence[Type], attrs: Attrs) -> None:
-    """Does f take the value of the variable, and these operands, and give a value that the variable can hold?"""
-    held, library = _held(attrs), library_of(attrs.text("f"))
-    main = library.functions[library.main]
-    wanted = [main.nodes[number].types[0] for number in main.params]
-    if len(wanted) != 1 + len(types) or not all(w.accepts(t) for w, t in zip(wanted, (held, *types), strict=True)):
-        taken = ", ".join(map(str, (held, *types)))
-        raise TypeMismatch(f"f of variable `{attrs.text('variable')}` takes {_listed(wanted)}, not {taken}")
-    given = [main.type_of(port) for port in main.results]
-    if len(given) != 1 or given[0].dtype != held.dtype or not may_be_equal(given[0].shape, held.shape):
-        raise TypeMismatch(
-            f"f returns {_listed(given)}, but variable `{attrs.text('variable')}` holds {held}",
-            hint="return one value of the type of the variable, or create the variable with another dtype= or shape=",
-        )
-
-
-def _listed(types: Sequence[Type]) -> str:
-    return ", ".join(map(str, types)) or "nothing"
-
-
 def _assign_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    held, how = _held(attrs), attrs.text("how")
-    if how == CALL:
-        _check_call(types, attrs)
-        return held, CTL
+    held, given, how = _held(attrs), types[0], attrs.text("how")
     if how not in ASSIGN:
-        raise TypeMismatch(f"unknown assignment {how!r}", hint=f"choose from {', '.join(ASSIGN)}, {CALL}")
-    if len(types) != 1:
-        raise TypeMismatch(f"an assignment {how!r} takes 1 operand, not {len(types)}")
-    given = types[0]
+        raise TypeMismatch(f"unknown assignment {how!r}", hint=f"choose from {', '.join(ASSIGN)}")
     fits = held.accepts(given)
     if how == "concat":
         fits = held.rank > 0 and given.dtype == held.dtype and given.rank in (held.rank, held.rank - 1)
@@ -140,8 +93,8 @@ def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return wanted, CTL
 
 
-def _find(store: Store, attrs: Attrs) -> Value:
-    name = attrs.text("variable")
+def value_of(store: Store, name: str) -> Value:
+    """What a variable holds; a Fault if nothing yet."""
     if name not in store or store[name] is None:
         raise Fault(
             f"variable `{name}` has no value yet",
@@ -151,12 +104,22 @@ def _find(store: Store, attrs: Attrs) -> Value:
     return store[name]
 
 
-def _hand_out(store: Store, attrs: Attrs) -> Value:
+def hand_out(store: Store, name: str) -> Value:
     """The value, for a caller that may keep it: from now on the store shares it."""
-    value = _find(store, attrs)
+    value = value_of(store, name)
     if isinstance(value, Own):
-        value = store[attrs.text("variable")] = value.view(np.ndarray)
+        value = store[name] = value.view(np.ndarray)
     return value
+
+
+def put_in(store: Store, name: str, held: Type, new: Value) -> Value:
+    """Let a variable hold a new value; returns it. A Fault if it does not fit."""
+    new = np.asarray(new, held.dtype.numpy)
+    if not held.accepts(Type(held.dtype, new.shape)):
+        variable = f"variable `{name}`, which holds {held}"
+        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}", kind=ValueError)
+    store[name] = new[()]
+    return new[()]
 
 
 def _pick(table: Value, indices: Value) -> Value:
@@ -167,12 +130,12 @@ def _pick(table: Value, indices: Value) -> Value:
 
 
 def _read_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return _pick(np.asarray(_find(store, attrs)), values[0]), np.True_
+    return _pick(np.asarray(value_of(store, attrs.text("variable"))), values[0]), np.True_
 
 
 def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     indices, rows = values
-    table, name = _find(store, attrs), attrs.text("variable")
+    table, name = value_of(store, attrs.text("variable")), attrs.text("variable")
     wanted = indices.shape + table.shape[1:]
     if rows.shape != wanted:
         raise Fault(
@@ -189,45 +152,37 @@ def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[V
 
 
 def _assign(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    held, how = _held(attrs), attrs.text("how")
-    if how == CALL:
-        new = evaluate_library(library_of(attrs.text("f")), [_hand_out(store, attrs), *values])[0]
-    else:
-        new = values[0] if how == "set" else ASSIGN[how](_hand_out(store, attrs), values[0])
-    new = np.asarray(new, held.dtype.numpy)
-    if not held.accepts(Type(held.dtype, new.shape)):
-        variable = f"variable `{attrs.text('variable')}`, which holds {held}"
-        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}", kind=ValueError)
-    store[attrs.text("variable")] = new[()]
-    return new[()], np.True_
+    name, how = attrs.text("variable"), attrs.text("how")
+    new = values[0] if how == "set" else ASSIGN[how](hand_out(store, name), values[0])
+    return put_in(store, name, _held(attrs), new), np.True_
 
 
-def _stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+def stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    """State operators have no kernel without a store."""
     raise InternalError("a state operator was evaluated without a store")
 
 
-_UNSEEN = pointwise(NoGradient("variables do not propagate derivatives"))
+UNSEEN = pointwise(NoGradient("variables do not propagate derivatives"))
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "read", 0, lambda types, attrs: (_held(attrs), CTL), _stateless,
+        "read", 0, lambda types, attrs: (_held(attrs), CTL), stateless,
         "the current value of `variable`, and an order token", NONE,
-        faults=True, state=lambda store, values, attrs: (_hand_out(store, attrs), np.True_),
+        faults=True, state=lambda store, values, attrs: (hand_out(store, attrs.text("variable")), np.True_),
     ),
     Op(
-        "assign", None, _assign_rule, _stateless,
-        "`variable` becomes f(its value, operand), atomically; `how` names f, or is `call`: then `f` is the text of a "
-        "library, which may take several operands; returns the new value and an order token",
-        _UNSEEN, faults=True, effect=True, state=_assign,
+        "assign", 1, _assign_rule, stateless,
+        "`variable` becomes f(its value, operand), atomically; `how` names f; returns the new value and an order token",
+        UNSEEN, faults=True, effect=True, state=_assign,
     ),
     Op(
-        "read_rows", 1, lambda types, attrs: (_rows_type(types[0], attrs), CTL), _stateless,
+        "read_rows", 1, lambda types, attrs: (_rows_type(types[0], attrs), CTL), stateless,
         "the current rows of `variable` with these numbers, and an order token", NONE, faults=True, state=_read_rows,
     ),
     Op(
-        "assign_rows", 2, _assign_rows_rule, _stateless,
+        "assign_rows", 2, _assign_rows_rule, stateless,
         "these rows of `variable` become f(row, operand), atomically; `how` names f; operands: indices, "
         "rows; repeated ones add up, or the last one wins; returns the new rows and an order token",
-        _UNSEEN, faults=True, effect=True, state=_assign_rows,
+        UNSEEN, faults=True, effect=True, state=_assign_rows,
     ),
 )  # fmt: skip

@@ -36,7 +36,7 @@ def histories(states: StateGraph) -> dict[Any, set[Any]]:
 
 def all_states(static: StaticGraph, inputs: list[Any], every: bool = False, **state: Any) -> StateGraph:
     held = {name: np.asarray(value)[()] for name, value in state.items()}
-    return state_graph(static, inputs, held, 50_000, Options(), every)
+    return state_graph(static, inputs, held, 50_000, Options(), every=every)
 
 
 # --------------------------------------------------------------------------------------------------------------

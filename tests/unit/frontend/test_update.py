@@ -159,9 +159,9 @@ def test_the_text_of_its_graph_parses() -> None:
     static = every.graph(np.array([1.0])).static
     assert parse(dump(static)) == static
     assert isinstance(static, StaticGraph)
-    (node,) = [node for node in static.nodes if node.op == "assign"]
+    (node,) = [node for node in static.nodes if node.op == "update"]
     held = parse(node.attrs.text("f"))
-    assert isinstance(held, Library) and node.attrs["how"] == "call"
+    assert isinstance(held, Library) and node.attrs["variables"] == ("best",)
     assert held.functions["main"].nodes[held.functions["main"].params[0]].types == (Type(f64),)
 
 
@@ -186,8 +186,8 @@ REFUSED = {
     "reads another": (lambda old: old + OTHER.read(), "reads variable `other`"),
     "draws": (lambda old: old + ut.random.uniform(), "draws random numbers"),
     "returns two": (lambda old: (old, old), r"returns \(f64, f64\)"),
-    "returns an array": (lambda old: ut.asarray([1.0, 2.0]) * old, r"f returns f64\[2\]"),
-    "returns another dtype": (lambda old: old > 0, "f returns bool"),
+    "returns an array": (lambda old: ut.asarray([1.0, 2.0]) * old, r"the function returns f64\[2\]"),
+    "returns another dtype": (lambda old: old > 0, "the function returns bool"),
     "holds an array": (lambda old: old + ut.sum(ut.asarray(np.arange(99.0)) * old), "contains a constant array"),
     "takes a derivative": (lambda old: ut.grad(lambda z: z * z)(old), "contains a `gradient`"),
     "is no function": (3, "is updated by a function, not by 3"),

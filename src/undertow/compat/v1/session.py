@@ -27,6 +27,7 @@ from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, b
 from undertow.frontend.values import tree
 from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
+from undertow.ops.effects import variables_of
 from undertow.tracebacks import boundaries
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
@@ -128,7 +129,7 @@ class Session:
         request = self._request(fetches, feed_dict, None)
         inputs = self._inputs(request, self._settings())
         graphs = request.fetched.program.captured.library.functions.values()
-        names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
+        names = {name for graph in graphs for node in graph.nodes for name in variables_of(node.attrs)}
         state = {name: value for name, value in self._cell.value.items() if name in names}
         return find_behaviors(request.fetched.program, inputs, state, budget, traces, request.results)
 

@@ -29,9 +29,16 @@ class Explored:
     is_complete: bool = True
 
 
-def explore(graph: StaticGraph, inputs: Sequence[Result], state: State, budget: int, options: Options) -> Explored:
+def explore(
+    graph: StaticGraph,
+    inputs: Sequence[Result],
+    state: State,
+    budget: int,
+    options: Options,
+    is_awaited: bool = False,
+) -> Explored:
     """All outcomes, or those that `budget` runs find."""
-    program = Replayer(graph, inputs, state, options)
+    program = Replayer(graph, inputs, state, options, is_awaited)
     explored = Explored()
     outcomes: dict[object, Outcome] = {}
     asleep_in: dict[object, frozenset[Step]] = {}  # visited state -> its sleep set: steps that need not be tried

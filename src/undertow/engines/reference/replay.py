@@ -28,6 +28,7 @@ from undertow.errors import RunError, Timeout
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag, show_tag
 from undertow.ir.walk import ports_of
+from undertow.ops.effects import variables_of
 from undertow.ops.op import CATALOGUE
 
 WORLD = "\0world"  # what print and assert touch: no variable has this name
@@ -40,13 +41,13 @@ class Step:
     node: int
     tag: Tag
     name: str  # of the node
-    touches: str  # the variable, or ""
+    touches: tuple[str, ...]  # the variables, or WORLD
     writes: bool
     brings: bool  # it produces a fetch: the run may end with it
 
     def conflicts(self, other: Step) -> bool:
         """Can it matter which of the two comes first?"""
-        if self.touches == other.touches and (self.writes or other.writes):
+        if not set(self.touches).isdisjoint(other.touches) and (self.writes or other.writes):
             return True
         # A write that no fetch waits for is lost if the run ends before it.
         return (self.brings and other.writes and not other.brings) or (other.brings and self.writes and not self.brings)
@@ -97,7 +98,7 @@ class _Pause(BaseException):
 
 
 class Replayer:
-    """A graph, its inputs and its initial variables."""
+    """A graph, its inputs and its initial variables. `is_awaited`: no run ends before an effect that it makes."""
 
     def __init__(
         self,
@@ -105,6 +106,7 @@ class Replayer:
         inputs: Sequence[Result],
         state: State,
         options: Options,
+        is_awaited: bool = False,
         is_watched: bool = False,
         every: bool = False,
     ) -> None:
@@ -115,21 +117,23 @@ class Replayer:
         self.options = options
         self.is_watched = is_watched
         rows = [(n, node, CATALOGUE[node.op]) for n, node in enumerate(graph.nodes) if node.op in CATALOGUE]
-        written = {node.attrs["variable"] for _, node, row in rows if row.state is not None and row.effect}
-        brings = {port.node for port in graph.fetches}
-        self.steps: dict[int, tuple[str, bool, bool]] = {}  # node whose firings are steps -> touches, writes, brings
+        written = {name for _, node, row in rows if row.effect for name in variables_of(node.attrs)}
+        brings = set() if is_awaited else {port.node for port in graph.fetches}
+        self.steps: dict[
+            int, tuple[tuple[str, ...], bool, bool]
+        ] = {}  # node whose firings are steps -> touches, writes, brings
         for number, node, row in rows:
-            if row.state is not None and node.attrs["variable"] in written:
-                self.steps[number] = node.attrs.text("variable"), row.effect, number in brings
+            if row.state is not None and not written.isdisjoint(variables_of(node.attrs)):
+                self.steps[number] = variables_of(node.attrs), row.effect, number in brings
             elif row.state is None and row.effect:
-                self.steps[number] = WORLD, True, number in brings
+                self.steps[number] = (WORLD,), True, number in brings
         if any(writes for _, writes, _ in self.steps.values()):
-            self.steps |= {number: ("", False, True) for number in brings if number not in self.steps}
+            self.steps |= {number: ((), False, True) for number in brings if number not in self.steps}
         # The last firings of a run: when only such are ready, their order makes no difference.
         used = {port.node for node in graph.nodes for port in ports_of((*node.inputs, *node.controls))}
         self.lasts = set[int]() if every else {n for n, (touches, *_) in self.steps.items() if not touches} - used
         if every:
-            self.steps = {n: self.steps.get(n, ("", False, n in brings)) for n in range(len(graph.nodes))}
+            self.steps = {n: self.steps.get(n, ((), False, n in brings)) for n in range(len(graph.nodes))}
 
     def replay(self, schedule: tuple[Step, ...]) -> End:
         """Follow a schedule."""
@@ -202,7 +206,7 @@ class _Pool(deque[Ready]):
     def note(self) -> None:
         """Remember what the last step saw: the value of its variable afterwards."""
         if self.last is not None:
-            self.seen.append((self.last, bits_of(self.state.get(self.last.touches))))
+            self.seen.append((self.last, tuple(bits_of(self.state.get(name)) for name in self.last.touches)))
             self.last = None
 
     def steps(self) -> list[Step]:

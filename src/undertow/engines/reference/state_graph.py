@@ -83,10 +83,16 @@ class StateGraph:
 
 
 def state_graph(
-    graph: StaticGraph, inputs: Sequence[Result], state: State, budget: int, options: Options, every: bool = False
+    graph: StaticGraph,
+    inputs: Sequence[Result],
+    state: State,
+    budget: int,
+    options: Options,
+    is_awaited: bool = False,
+    every: bool = False,
 ) -> StateGraph:
     """The states that `budget` runs find, those after fewer steps first."""
-    program = Replayer(graph, inputs, state, options, is_watched=True, every=every)
+    program = Replayer(graph, inputs, state, options, is_awaited, is_watched=True, every=every)
     vertices: list[Vertex] = []
     known: dict[object, int] = {}
     todo: deque[tuple[int, Step | None, tuple[Step, ...]]] = deque([(-1, None, ())])  # (from, by, the way there)

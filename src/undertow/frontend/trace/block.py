@@ -31,6 +31,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.ir.names import Names
+from undertow.ops.effects import variables_of
 from undertow.tracebacks import is_library_file
 from undertow.types import CTL, Type
 
@@ -369,7 +370,7 @@ class Block(Definition):
         structures = tuple(item.note.structure for item in self._inputs)
         session = self._session
         assert session is not None
-        used = {node.attrs["variable"] for graph in graphs.values() for node in graph.nodes if "variable" in node.attrs}
+        used = {name for graph in graphs.values() for node in graph.nodes for name in variables_of(node.attrs)}
         variables = {
             name: (variable, variable in session.main.assigned)
             for variable, name in session.variables.items()

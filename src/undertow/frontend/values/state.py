@@ -6,15 +6,13 @@ succeeds. Outside a capture they happen at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
-from undertow.errors import CaptureError, TypeMismatch, brief
+from undertow.errors import CaptureError, TypeMismatch
 from undertow.frontend.functions.array import check_static_indices, take
-from undertow.frontend.interpret.drive import drive
 from undertow.frontend.syntax.annotations import as_array, convert
 from undertow.frontend.values import transaction as cells
 from undertow.frontend.values.operands import as_operand, integers, is_weak
@@ -76,13 +74,13 @@ class Variable:
         if not self.type.accepts(type_):
             raise TypeMismatch(f"the initial value is a {type_}, but the variable is declared as {self.type}")
         self.name = name
-        self.cell = cells.Cell(_frozen(value))  # changed by transactions alone
+        self.cell = cells.Cell(frozen(value))  # changed by transactions alone
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "cell": self.value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({**state, "cell": cells.Cell(_frozen(state["cell"]))})
+        vars(self).update({**state, "cell": cells.Cell(frozen(state["cell"]))})
 
     def __copy__(self) -> Variable:
         """Another variable, with the same value now."""
@@ -161,35 +159,9 @@ class Variable:
         >>> best.update(lambda old, x: x if x > old else 0.9 * old, 2.0)
         np.float64(2.7)
         """
-        if not callable(function):
-            raise TypeMismatch(
-                f"variable `{self.name}` is updated by a function, not by {brief(function)}",
-                hint="pass the function, and then its further arguments: x.update(lambda old, v: old + v, 1.0)",
-            )
-        held = [value if isinstance(value, Traced) or is_weak(value) else as_operand(value) for value in values]
-        current = context(held)
-        if current is None or current.builder is None:
-            return self._update_now(function, values)
-        return self._update(current, function, held)
+        from undertow.frontend.control.updated import update  # what captures imports variables
 
-    def _update_now(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
-        attrs = Attrs(**self._held(self.name), how="set")
-
-        def change(state: dict[str, Any]) -> Any:
-            new = self._given(function(state[self.name], *values))
-            state[self.name] = stored = _frozen(self._apply("assign", state, [new], attrs))
-            return stored
-
-        return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
-
-    def _update(self, current: Context, function: Callable[..., Any], values: list[Any]) -> Any:
-        from undertow.frontend.control.updated import write_f  # it captures, and captures read variables
-
-        self._note_write(current)
-        call = partial(current.session.interpreter.call, function)
-        text, besides = drive(write_f(current, self.name, Type(self.type.dtype, self._shape()), values, call))
-        operands = [*values, *besides]
-        return self._node(current, "assign", operands, f"{self.name}.update", is_ordered=True, how="call", f=text)
+        return update([self], function, values, has_aux=False)
 
     def assign_rows(self, indices: Any, rows: Any) -> Any:
         """Replace only the rows with these numbers, atomically; returns the new rows."""
@@ -216,14 +188,14 @@ class Variable:
 
             def change(state: dict[str, Any]) -> Any:
                 new = self._apply(op, state, operands, attrs)
-                state[self.name] = stored = _frozen(state[self.name])
+                state[self.name] = stored = frozen(state[self.name])
                 return stored if op == "assign" else new
 
             return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
-        self._note_write(current)
+        self.__undertow_assigned__(current)
         return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
 
-    def _note_write(self, current: Context) -> None:
+    def __undertow_assigned__(self, current: Context) -> None:
         """Say that the program assigns the variable, which must be possible here."""
         if current.session.bound(self) is not self:
             raise CaptureError(
@@ -274,6 +246,15 @@ class Variable:
             fault.hint = f"{convert_it}, or create the variable with another dtype="
             raise
 
+    @property
+    def __undertow_holds__(self) -> Type:
+        """What it holds, as graphs know it."""
+        return Type(self.type.dtype, self._shape())
+
+    def __undertow_taken__(self, value: Any) -> Any:
+        """A value outside a capture as the variable would hold it; an error if it does not fit."""
+        return self._apply("assign", {}, [self._given(value)], Attrs(**self._held(self.name), how="set"))
+
     def _shape(self) -> tuple[Any, ...]:
         return tuple(d if isinstance(d, int) else None for d in self.type.shape)
 
@@ -296,10 +277,11 @@ def transaction(
     those that only read wait for nobody.
     """
     held = {name: variable.cell for name, variable in variables.items()}
-    return cells.transact(held, written, work, _frozen, lambda name: f"variable `{variables[name].name}`")
+    return cells.transact(held, written, work, frozen, lambda name: f"variable `{variables[name].name}`")
 
 
-def _frozen(value: Any) -> Any:
+def frozen(value: Any) -> Any:
+    """A value that nobody can change."""
     # The store's own arrays need not be copied: the run is over, and nothing else references them.
     array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False
