@@ -82,7 +82,7 @@ def test_no_pass_adds_a_behavior(kind: str) -> None:
                 assert after, f"{kind} {seed}: {step.name} leaves no behavior"
                 assert after <= known, f"{kind} {seed}: {step.name} adds {after - known}"
                 known = after
-    assert racy >= 8 and CHANGES[kind] <= changed.keys()
+    assert racy >= 4 and CHANGES[kind] <= changed.keys()
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ def is_stateful(op: str) -> bool:
 
 def variables_of(attrs: Attrs) -> tuple[str, ...]:
     """The variables that a state operator with these attributes reads or assigns."""
-    several = attrs.get("variables")
+    several = attrs.get("targets")
     if isinstance(several, tuple):
         return tuple(str(name) for name in several)
     return (attrs.text("variable"),) if "variable" in attrs else ()

@@ -1,8 +1,8 @@
 """Assign-f for any pure f, over one variable or several: x, y := f(x, y, v), atomically.
 
 f is a library of pure graphs, and its text is the attribute `f`; docs/design/0029-behaviors-and-updates.md says why.
-The first parameters of its main graph are the values of the `variables`, the others are the operands; its first results
-are what these become, and what else it returns are results of the operator.
+The first parameters of its main graph are what the `targets` hold, which are variables, the others are the operands;
+its first results are what the targets become, and what else it returns are results of the operator.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _update(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value,
 ROWS: tuple[Op, ...] = (
     Op(
         "update", None, _rule, stateless,
-        "`variables` become f(their values, operands), atomically; `f` is the text of a library of pure graphs; "
+        "`targets` become f(their values, operands), atomically; `f` is the text of a library of pure graphs; "
         "returns the new values, what else f returns, and an order token",
         UNSEEN, faults=True, effect=True, state=_update,
     ),

@@ -7,7 +7,7 @@ same without colour, and where its value goes. What has copies in several parts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from undertow.ir.graph import Port, StaticGraph
 from undertow.ir.placed import Placed
@@ -26,6 +26,11 @@ class Parts:
     of: tuple[tuple[int, ...], ...]  # by node: the parts that have a copy of it
     sent: tuple[tuple[int, ...], ...]  # by node: the parts that get what it makes
     crossing: frozenset[tuple[Port, int]]  # edges that cross: the port, and the node that it goes to
+
+    def reaching(self, count: int) -> Parts:
+        """The same for a graph that goes on with Var nodes up to so many nodes: variables are in part 0."""
+        more = count - len(self.of)
+        return replace(self, of=(*self.of, *[(0,)] * more), sent=(*self.sent, *[()] * more))
 
     def fill(self, node: int) -> str:
         """The colour of a node."""

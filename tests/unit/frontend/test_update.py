@@ -161,7 +161,7 @@ def test_the_text_of_its_graph_parses() -> None:
     assert isinstance(static, StaticGraph)
     (node,) = [node for node in static.nodes if node.op == "update"]
     held = parse(node.attrs.text("f"))
-    assert isinstance(held, Library) and node.attrs["variables"] == ("best",)
+    assert isinstance(held, Library) and node.attrs["targets"] == ("best",)
     assert held.functions["main"].nodes[held.functions["main"].params[0]].types == (Type(f64),)
 
 

@@ -49,7 +49,7 @@ def update(variables: Sequence[Variable], function: Callable[..., Any], values: 
     f: _F = drive(_captured(current, variables, function, held, has_aux))
     names = tuple(current.session.variable_name(variable) for variable in variables)
     before = (current.session.effect_token(),)
-    attrs, name = Attrs(variables=names, f=f.text), f"{'_'.join(names)}.update"
+    attrs, name = Attrs(targets=names, f=f.text), f"{'_'.join(names)}.update"
     *results, token = write(current, find("update"), [*held, *f.besides], attrs, name, before)
     current.open_builder.effect = token.port
     new, aux = results[: len(names)], results[len(names) :]

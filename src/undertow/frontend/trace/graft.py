@@ -105,9 +105,9 @@ def renamed(
     name = names[graph.name]
     nodes = []
     for node in graph.nodes:
-        if "variables" in node.attrs:
+        if "targets" in node.attrs:
             after_all = tuple(variables.get(name, name) for name in variables_of(node.attrs))
-            node = replace(node, attrs=node.attrs | {"variables": after_all})
+            node = replace(node, attrs=node.attrs | {"targets": after_all})
         key, known = ("variable", variables) if node.op not in ENTERS else (ENTERS[node.op], names)
         if key in node.attrs and (before := node.attrs.text(key)) != (after := known.get(before, before)):
             node = replace(node, attrs=Attrs(**{**node.attrs, key: after}))
