@@ -25,14 +25,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from undertow.errors import InternalError, RunError
-from undertow.ir.budget import check
+from undertow.errors import InternalError, RecursionLimit, RunError
+from undertow.ir.budget import check, start_step
 from undertow.ir.graph import Const, FunctionGraph, Library, Node, Operand
 from undertow.ir.structure import ENTERS, is_primitive
 from undertow.ops.effects import is_pure
 from undertow.ops.lanes import stack_lanes
 from undertow.ops.op import CATALOGUE, Value
 
+DEEPEST = 20_000  # nested calls: a second or two
 _DEAD = object()
 _UNDERSTOOD = ("start", "param", "switch", "merge", *(op for op in ENTERS if op != "tangent"))
 
@@ -44,6 +45,7 @@ def may_evaluate(node: Node) -> bool:
 
 def evaluate_library(library: Library, arguments: Sequence[Value]) -> list[Value]:
     """The results of main for these arguments; raises what an operator raises."""
+    start_step("an update")
     top = _Activation(library.functions[library.main], list(arguments), None)
     current: _Activation | None = top
     while current is not None:
@@ -61,6 +63,7 @@ class _Activation:
     graph: FunctionGraph
     arguments: list[Value]
     caller: _Activation | None
+    depth: int = 0  # of activations around it
     at: int = 0
     values: list[Sequence[Value]] = field(default_factory=list)
     lanes: list[list[Value]] = field(default_factory=list)  # of the map that it is at: the results so far
@@ -92,8 +95,7 @@ def _step(library: Library, here: _Activation) -> _Activation:
     elif node.op == "map":
         return _next_lane(library, here, inputs)
     elif node.op in ENTERS:
-        check()
-        return _Activation(library.functions[node.attrs.text(ENTERS[node.op])], inputs, here)
+        return _enter(library.functions[node.attrs.text(ENTERS[node.op])], inputs, here)
     else:
         try:
             made = CATALOGUE[node.op].eval(inputs, node.attrs)
@@ -104,6 +106,16 @@ def _step(library: Library, here: _Activation) -> _Activation:
     return here
 
 
+def _enter(graph: FunctionGraph, arguments: list[Value], caller: _Activation) -> _Activation:
+    check()
+    if caller.depth == DEEPEST:
+        span = caller.graph.nodes[caller.at].span
+        raise RecursionLimit(
+            f"the function of an update makes more than {DEEPEST:,} nested calls", span, hint="is a base case reached?"
+        )
+    return _Activation(graph, arguments, caller, caller.depth + 1)
+
+
 def _next_lane(library: Library, here: _Activation, inputs: list[Value]) -> _Activation:
     node = here.graph.nodes[here.at]
     body = library.functions[node.attrs.text("body")]
@@ -111,8 +123,7 @@ def _next_lane(library: Library, here: _Activation, inputs: list[Value]) -> _Act
     if any(len(array) != count for array in inputs[: body.carried]):
         raise RunError("a map over arrays of different lengths", node.span, hint="make them equally long")
     if done < count:
-        check()
-        return _Activation(body, [*(x[done] for x in inputs[: body.carried]), *inputs[body.carried :]], here)
+        return _enter(body, [*(x[done] for x in inputs[: body.carried]), *inputs[body.carried :]], here)
     columns = zip(*here.lanes, strict=True) if count else [()] * len(node.types)
     here.lanes = []
     here.put([stack_lanes(list(column), t) for column, t in zip(columns, node.types, strict=True)])
@@ -133,8 +144,7 @@ def _leave(library: Library, here: _Activation) -> _Activation | None:
         goes_on, *variables = here.results
         carried = here.graph.carried
         if goes_on:
-            check()
-            return _Activation(here.graph, [*variables, *here.arguments[carried:]], caller)
+            return _enter(here.graph, [*variables, *here.arguments[carried:]], caller)
         caller.put(here.arguments[:carried])
     else:
         raise InternalError(f"a graph of kind {here.graph.kind} was entered")

@@ -73,6 +73,7 @@ def test_no_interleaving_violates_it() -> None:
     assert all(one.variables["checking"] >= 0 for one in found)
 
 
+@pytest.mark.slow
 def test_without_it_interleavings_do() -> None:
     reset()
     found = ut.behaviors(carelessly, np.array([60, 70]), traces=True, budget=1000)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.errors import CaptureError, TypeMismatch, brief
-from undertow.frontend.control.restart import Halted, until_fixpoint
+from undertow.errors import CaptureError, Span, TypeMismatch, brief
+from undertow.frontend.control.restart import Halted, StartOver, until_fixpoint
 from undertow.frontend.interpret.drive import Work, drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import transaction, tree
@@ -104,6 +104,7 @@ class _Body:
     kind: str = "update"
     needs_order: bool = False
     needs_key: bool = False
+    where: Span | None = None  # the line that needs it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +126,8 @@ def _captured(
     weak = [False] * len(held) + [is_number(value) for value in values]
 
     def refused(what: str, hint: str) -> CaptureError:
-        return CaptureError(f"the function that updates {_called(variables)} {what}", span, hint=hint)
+        where = body.where or span
+        return CaptureError(f"the function that updates {_called(variables)} {what}", where, hint=hint)
 
     def attempt() -> Work:
         ctx.span = span
@@ -143,6 +145,9 @@ def _captured(
             ctx.builder = inner
             try:
                 result = yield session.interpreter.call(function, params, {}, None)
+            except StartOver:
+                body.where = ctx.span
+                raise
             except Halted:
                 raise refused("raises an exception whenever it runs", "return the new value on some path") from None
             ctx.span = span
