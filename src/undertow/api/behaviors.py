@@ -48,7 +48,9 @@ class Behaviors(Sequence[Outcome]):
         said = _count(len(self.outcomes), "outcome")
         if self._map is not None:
             said = f"{_count(len(self.traces), 'behavior')}, {said}"
-        if not self.is_complete:
+        if self._map is not None and self._map.states.is_complete and not self.is_complete:
+            said = f"at least {said}: the budget of behaviors is used up"
+        elif not self.is_complete:
             said = f"at least {said}: the budget of {self.runs} runs is used up"
         return "\n".join([said, *map(str, self.outcomes)])
 

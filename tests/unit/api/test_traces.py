@@ -184,6 +184,17 @@ def test_a_budget_bounds_states_and_behaviors() -> None:
     assert "at least" in str(paths)
 
 
+def test_a_search_that_was_cut_short_looks_for_no_ways_to_nowhere() -> None:
+    """Eight lanes: millions of ways through the states that were found, none of which ends."""
+    few = ut.behaviors(both, np.arange(8), traces=True, budget=300)
+    assert not few.is_complete and few.traces == () and len(few) == 0
+    assert str(few) == "at least 0 behaviors, 0 outcomes: the budget of 300 runs is used up"
+    some = ut.behaviors(both, np.array([1, 2]), traces=True, budget=30)
+    assert some.is_complete and len(some.traces) == 6
+    kept = ut.behaviors(both, np.array([1, 2, 3]), traces=True, budget=400)
+    assert len(kept.traces) <= 400 and (kept.is_complete or "is used up" in str(kept))
+
+
 def test_wrong_uses() -> None:
     with pytest.raises(ut.UndertowError, match="traces must be True, False or 'all'"):
         ut.behaviors(both, np.array([1]), traces="some")

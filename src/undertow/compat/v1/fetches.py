@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.program import Program
+from undertow.compat.v1.critical_section import in_turn
 from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
@@ -118,7 +119,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     graph_of_main, params = main.extract(results, instead)
-    library = resolve_markers(graph.library_of(graph_of_main))
+    library = resolve_markers(graph.library_of(in_turn(graph_of_main)))
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)

@@ -21,6 +21,7 @@ from undertow.engines.reference.replay import Outcome, Replayer, Snapshot, Step
 from undertow.ir.budget import check
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
+from undertow.ir.walk import grouped
 
 Move = tuple[Step | None, int]  # a step, and the vertex that it leads to; None leads to the first
 Path = tuple[Move, ...]
@@ -46,6 +47,7 @@ class StateGraph:
 
     def paths(self) -> Iterator[Path]:
         """Every sequence of states from the first to an end, once. Several vertices may be the same state."""
+        leading = self._leading_to_an_end()
         path: list[tuple[Step | None, tuple[int, ...]]] = []
         todo: list[Iterator[tuple[Step | None, tuple[int, ...]]]] = [iter([(None, (0,))])]
         while todo:
@@ -57,12 +59,26 @@ class StateGraph:
                 continue
             path.append(move)
             if any(self.vertices[number].outcome is not None for number in move[1]):
+                check()
                 yield tuple((step, numbers[0]) for step, numbers in path)
             after: dict[object, tuple[Step, list[int]]] = {}
             for number in move[1]:
                 for step, target in self.vertices[number].moves:
+                    if target not in leading:
+                        continue
                     after.setdefault(self.vertices[target].label, (step, []))[1].append(target)
             todo.append(iter([(step, tuple(dict.fromkeys(targets))) for step, targets in after.values()]))
+
+    def _leading_to_an_end(self) -> set[int]:
+        """The vertices from which a run has been seen to end: of an incomplete graph, perhaps few."""
+        before = grouped((target, number) for number, vertex in enumerate(self.vertices) for _, target in vertex.moves)
+        todo = [number for number, vertex in enumerate(self.vertices) if vertex.outcome is not None]
+        found = set(todo)
+        while todo:
+            fresh = set(before.get(todo.pop(), ())) - found
+            found |= fresh
+            todo += fresh
+        return found
 
     def shortest(self, wanted: Container[int]) -> Path | None:
         """A shortest path to one of these vertices; of several, one that changes least often between activations."""
