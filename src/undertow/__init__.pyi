@@ -422,7 +422,9 @@ def cosh(x: Any, /) -> Array:
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """The number of nonzero elements."""
 
-def critical_section(*variables: Variable, has_aux: builtins.bool = False) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+def critical_section(
+    *variables: Variable, has_aux: builtins.bool = False
+) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
     """Make a pure function a critical section over some variables: it runs in one step, and nothing comes in between."""
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: builtins.bool = False) -> Array:
