@@ -16,6 +16,7 @@ from undertow._annotations import bool as bool
 from undertow._annotations import c64 as c64
 from undertow._annotations import c128 as c128
 from undertow._annotations import checkpoint as checkpoint
+from undertow._annotations import critical_section as critical_section
 from undertow._annotations import f32 as f32
 from undertow._annotations import f64 as f64
 from undertow._annotations import function as function
@@ -421,11 +422,6 @@ def cosh(x: Any, /) -> Array:
 
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: builtins.bool = False) -> Array:
     """The number of nonzero elements."""
-
-def critical_section(
-    *variables: Variable, has_aux: builtins.bool = False
-) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
-    """Make a pure function a critical section over some variables: it runs in one step, and nothing comes in between."""
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, include_initial: builtins.bool = False) -> Array:
     """The running sum along an axis; only vectors may omit the axis. `include_initial` puts a 0 in front."""
