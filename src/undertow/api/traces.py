@@ -148,16 +148,21 @@ class Teller:
         return tuple(self._firing(step, a, b) for (_, a), (step, b) in pairwise(path) if step is not None)
 
     def _firing(self, step: Step, before: int, after: int) -> Firing:
+        node, end = self.graph.nodes[step.node], self.states.vertices[after].outcome
+        if end is not None and end.error:  # variables are what they were before the run
+            did = f"{'assigns' if step.writes else 'reads'} {', '.join(step.touches)}" if step.touches else "fires"
+            did = f"{f'{node.op}s' if WORLD in step.touches else did}; the run fails"
+        else:
+            did = self._did(step, node.op, before, after)
+        return Firing(step.name, show_tag(step.tag), did, node.span)
+
+    def _did(self, step: Step, op: str, before: int, after: int) -> str:
         earlier, later = self.states.vertices[before].snapshot, self.states.vertices[after].snapshot
-        span = self.graph.nodes[step.node].span
-        op, did = self.graph.nodes[step.node].op, ""
         if WORLD in step.touches:
             said = later.printed[len(earlier.printed) :]
-            did = f"prints {said!r}" if said else f"{op}s" if op != "print" else ""
-        else:
-            values = [(name, _text(later.variables.get(name))) for name in step.touches]
-            did = ", ".join(f"{n} becomes {v}" if step.writes else f"reads {n}: {v}" for n, v in values)
-        return Firing(step.name, show_tag(step.tag), did, span)
+            return f"prints {said!r}" if said else f"{op}s"
+        values = [(name, _text(later.variables.get(name))) for name in step.touches]
+        return ", ".join(f"{n} becomes {v}" if step.writes else f"reads {n}: {v}" for n, v in values)
 
     def _state(self, number: int) -> State:
         if number not in self._known:

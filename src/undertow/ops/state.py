@@ -112,12 +112,16 @@ def hand_out(store: Store, name: str) -> Value:
     return value
 
 
+def _misfit(name: str, held: Type, value: Value) -> Fault:
+    variable = f"variable `{name}`, which holds {held}"
+    return Fault(f"a value of shape {list(value.shape)} cannot be assigned to {variable}", kind=ValueError)
+
+
 def put_in(store: Store, name: str, held: Type, new: Value) -> Value:
     """Let a variable hold a new value; returns it. A Fault if it does not fit."""
     new = np.asarray(new, held.dtype.numpy)
     if not held.accepts(Type(held.dtype, new.shape)):
-        variable = f"variable `{name}`, which holds {held}"
-        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}", kind=ValueError)
+        raise _misfit(name, held, new)
     store[name] = new[()]
     return new[()]
 
@@ -153,8 +157,13 @@ def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[V
 
 def _assign(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     name, how = attrs.text("variable"), attrs.text("how")
-    new = values[0] if how == "set" else ASSIGN[how](hand_out(store, name), values[0])
-    return put_in(store, name, _held(attrs), new), np.True_
+    held, new = _held(attrs), values[0]
+    if how != "set":
+        try:
+            new = ASSIGN[how](hand_out(store, name), new)
+        except ValueError:
+            raise _misfit(name, held, values[0]) from None
+    return put_in(store, name, held, new), np.True_
 
 
 def stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:

@@ -174,6 +174,24 @@ def test_the_shortest_schedule_is_short() -> None:
     late = found.shortest(lambda outcome: outcome.error)
     assert len(late) == 5  # read, assert, assign 1; read, assert
     assert late.outcome.error == "Fault: too late" and late.outcome.variables == {"x": 0}
+    assert [firing.did for firing in late] == [
+        "reads x: 0", "asserts", "x becomes 1", "reads x: 1", "asserts; the run fails",
+    ]  # fmt: skip
+
+
+def test_a_fault_of_an_assignment_and_what_is_printed() -> None:
+    x = ut.Variable(np.zeros(2), name="x")
+
+    @ut.function
+    def f(n):
+        print("n is", n)
+        x.assign_add(ut.zeros(n))
+        return n
+
+    (trace,) = ut.behaviors(f, 3, traces=True).traces
+    assert [firing.did for firing in trace.firings] == ["prints 'n is 3\\n'", "assigns x; the run fails"]
+    assert [state.printed for state in trace.states] == ["", "n is 3\n", "n is 3\n"]
+    assert "cannot be assigned" in trace.outcome.error and len(trace.history) == 1
 
 
 def test_a_budget_bounds_states_and_behaviors() -> None:
