@@ -127,7 +127,7 @@ class Behavior:
         for line, state in zip(shown, self.states, strict=True):
             text.append(line)
             tokens = [str(token) for token in state.in_transit if token.kind == "data"]
-            text.append(f"     {state}" + "".join(f"\n     in transit: {token}" for token in tokens))
+            text += [f"     {line}" for line in (str(state), *(f"in transit: {token}" for token in tokens)) if line]
         return "\n".join([*text, self.outcome.describe()])
 
 

@@ -177,6 +177,33 @@ def test_a_derivative_knows_that_the_value_is_assigned() -> None:
         ut.grad(f)(2.0)
 
 
+def test_in_a_subgraph_whose_variable_gets_another_name() -> None:
+    one, two = ut.Variable(1.0, name="x"), ut.Variable(10.0, name="x")
+    with ut.SubGraph() as block:
+        v = block.input(ut.f64)
+        block.output(one.update(lambda old, v: old + v * 2, v))
+
+    @ut.function
+    def f(v):
+        two.assign_add(100.0)
+        return block(v), two.update(lambda old: old + 1)
+
+    assert f(3.0) == (7.0, 111.0)
+    assert (one.value, two.value) == (7.0, 111.0)
+
+
+def test_a_jacobian_would_update_for_each_row() -> None:
+    x = ut.Variable(1.0, name="x")
+
+    @ut.function
+    def f(v):
+        x.update(lambda old: old + 1)
+        return v * v
+
+    with pytest.raises(ut.CaptureError, match="assigns a variable"):
+        ut.jacobian(f)(np.ones(2))
+
+
 OTHER = ut.Variable(1.0, name="other")
 REFUSED = {
     "prints": (lambda old: print("x") or old, "acts on the world"),
