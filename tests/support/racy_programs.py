@@ -157,7 +157,7 @@ def recursions(chance: random.Random) -> Racy:
         value = n
         for kind in kinds:
             if kind == "loop":
-                for k in range(2):
+                for k in range(n):
                     value = value + pick(data, k)
             elif kind == "restore":
                 value = value + search(data * 1, 1)
@@ -167,7 +167,7 @@ def recursions(chance: random.Random) -> Racy:
                 y.assign_add(value)
             else:
                 value = value + y.read()
-        return walk(n - 1, data, late * 2 + value) + value
+        return walk(n - 1, data, late * 2 + pick(data, 1)) + value
 
     @ut.function
     def main(ns, data):
