@@ -21,6 +21,8 @@ from undertow.engines.contract import SCHEDULERS, LateStats, Options, Result, St
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
+from undertow.ir.literal import show_attr
+from undertow.ops.lanes import stack_lanes
 from undertow.ops.op import CATALOGUE
 from undertow.plan.kernels import Traits
 from undertow.plan.plan import Kernel
@@ -88,9 +90,14 @@ class Encoder:
         return len(self.kernels) - 1
 
     def attribute(self, value: Attr) -> list[int]:
-        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value); 3: nothing."""
+        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value); 3: nothing.
+
+        A tuple of words is one word: no kernel of the core takes any.
+        """
         if isinstance(value, str):
             return [1, self.word(value)]
+        if isinstance(value, tuple) and any(isinstance(part, str) for part in value):
+            return [1, self.word(show_attr(value))]
         if isinstance(value, tuple):
             row = [2, len(value)]
             for part in value:
@@ -252,7 +259,7 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
         if kind == "not_finite":
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
-            checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
+            stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind == "missing":
             return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in checks.STOPS:

@@ -25,12 +25,15 @@ n1 -> n2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from undertow.ir.graph import StaticGraph
 from undertow.ir.text import dump_nodes
 from undertow.ir.walk import grouped
 from undertow.viz.layout import edges_of
 from undertow.viz.parts import CUT, Marks
 from undertow.viz.svg import box_colours, edge_colour, head, label, plain, style_of
+from undertow.viz.variables import with_variables
 
 _SHAPES = {
     "box": 'shape=box style="rounded,filled"',
@@ -39,18 +42,23 @@ _SHAPES = {
     "narrowing": "shape=invtrapezium",
     "down": "shape=invhouse",
     "up": "shape=house",
+    "var": "shape=ellipse",
 }
-_EDGES = {"data": "", "control": "style=dashed arrowsize=0.6", "call": "constraint=false", "return": "constraint=false"}
+_EDGES = {"data": "", "control": "style=dashed arrowsize=0.6", "variable": "style=dashed"}
+_EDGES |= dict.fromkeys(("call", "return"), "constraint=false")
 
 
 def dot(graph: StaticGraph, marks: Marks | None = None) -> str:
     """The graph as text for `dot -Tsvg`; with `marks`, these in colours, and some edges bold and dashed."""
+    texts, graph = dump_nodes(graph), with_variables(graph)
+    texts += [f"var {node.name}: {node.types[0]}" for node in graph.nodes[len(texts) :]]
+    marks = None if marks is None else marks.reaching(len(graph.nodes))
     lines = [
         f"digraph {_quote(graph.name)} {{",
         'graph [bgcolor="#fcfbf9" fontname="monospace" fontsize=11 style="rounded,filled" labeljust=l]',
         'node [fontname="monospace" fontsize=11 style=filled margin="0.08,0.04" height=0.3]',
         'edge [color="#59606a" arrowsize=0.7]',
-        *_clusters(graph, marks),
+        *_clusters(graph, texts, marks),
     ]
     for edge in edges_of(graph):
         maker = graph.nodes[edge.port.node]
@@ -66,14 +74,13 @@ def dot(graph: StaticGraph, marks: Marks | None = None) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _clusters(graph: StaticGraph, marks: Marks | None) -> list[str]:
+def _clusters(graph: StaticGraph, texts: Sequence[str], marks: Marks | None) -> list[str]:
     """The regions, each with its nodes and inner regions; with a stack, since branches nest without limit."""
 
     nodes = grouped((node.region, number) for number, node in enumerate(graph.nodes))
     inside = grouped((r.parent if r.kind == "branch" else None, number) for number, r in enumerate(graph.regions))
     lines: list[str] = []
     stack: list[int | None] = list(reversed(inside.get(None, [])))  # None: a cluster ends here
-    texts = dump_nodes(graph)
     while stack:
         at = stack.pop()
         if at is None:

@@ -7,7 +7,7 @@ moves there, since the callee computes the argument itself, where it needs it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from undertow.ir.graph import Port, StaticGraph
 from undertow.viz.layout import edges_of
@@ -24,6 +24,10 @@ class Needs:
 
     bold = "by need"  # what the legend says of bold edges
     width = 190.0  # of an entry of the legend
+
+    def reaching(self, count: int) -> Needs:
+        """The same for a graph that goes on with Var nodes up to so many nodes."""
+        return replace(self, of=(*self.of, *[()] * (count - len(self.of))))
 
     def fill(self, node: int) -> str | None:
         """The colour of a node; None: its own."""

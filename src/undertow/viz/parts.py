@@ -7,7 +7,7 @@ same without colour, and where its value goes. What has copies in several parts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from undertow.ir.graph import Port, StaticGraph
@@ -28,6 +28,7 @@ class Marks(Protocol):
     def bold(self) -> str: ...
     @property
     def width(self) -> float: ...
+    def reaching(self, count: int) -> Marks: ...
     def fill(self, node: int) -> str | None: ...
     def colour(self, mark: int) -> str: ...
     def number(self, node: int) -> str: ...
@@ -52,6 +53,11 @@ class Parts:
 
     bold = "crosses"  # what the legend says of bold edges
     width = 110.0  # of an entry of the legend
+
+    def reaching(self, count: int) -> Parts:
+        """The same for a graph that goes on with Var nodes up to so many nodes: variables are in part 0."""
+        more = count - len(self.of)
+        return replace(self, of=(*self.of, *[(0,)] * more), sent=(*self.sent, *[()] * more))
 
     def fill(self, node: int) -> str:
         """The colour of a node."""

@@ -18,6 +18,7 @@ from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
 from undertow.viz.parts import CUT, Marks
+from undertow.viz.variables import VAR, with_variables
 
 _MAIN, _SUB, _HEAD = 12, 10, 11  # font sizes: on a node, below that, over a box
 _ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
@@ -56,7 +57,13 @@ STYLES = {
     for op, row in STATIC.items()
     if row.role in _SHAPES
 }
-STYLES |= {"start": _ORDER, "input": Style("pill", "#d9e9fb", "#2f74c0"), "return": Style("up", "#f8dcf0", "#b3368c")}
+_VARIABLE = Style("var", "#d8f1f0", "#0b7285")
+STYLES |= {
+    VAR: _VARIABLE,
+    "start": _ORDER,
+    "input": Style("pill", "#d9e9fb", "#2f74c0"),
+    "return": Style("up", "#f8dcf0", "#b3368c"),
+}
 _BODY_FILL = {"main": "#f1f5fa", "function": "#f5f2fb", "loop": "#edf7f5", "map": "#fdf4ee"}
 _BODY_LINE = {"main": "#c4d4e8", "function": "#cfc3ea", "loop": "#b4dbd4", "map": "#f0cdb6"}
 _SIDE_FILL = {True: "#e9f5e6", False: "#fbeae6"}
@@ -74,6 +81,7 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
 .faint{{stroke-width:1.1;stroke-dasharray:4 3;opacity:.75}}
 """
 
+_VARIABLE_CSS = ".variable{stroke-dasharray:7 3}\n"
 _MARKS_CSS = """\
 .cut{stroke-width:2.8;stroke-dasharray:9 4}
 .p{font-size:9px;font-weight:700;fill:#1f2328}
@@ -105,6 +113,8 @@ def label(graph: StaticGraph, number: int) -> tuple[str, str]:
             sub = "start"
         elif node.op in INWARD:
             sub = short.rsplit(".", 1)[-1] if node.op != "next" else short.removesuffix(".next")
+    elif node.op == VAR:
+        main, sub = short, f"var {node.types[0]}"
     elif node.op in SOURCES or node.op in READS or is_parameter(graph, node):
         main, sub = short, node.op
     elif node.op == "switch":
@@ -140,7 +150,7 @@ def _clip(text: str) -> str:
 
 
 def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
-    room = {"widening": 26.0, "narrowing": 26.0}.get(style.shape, 18.0)  # for slanted sides
+    room = {"widening": 26.0, "narrowing": 26.0, "var": 34.0}.get(style.shape, 18.0)  # for slanted sides
     letters = 24.0 if style.shape == "widening" else 0.0  # T and F stand beside the name
     width = room + _ADVANCE * max(len(main) * _MAIN, len(sub) * _SUB + letters)
     return max(40.0, width), (36.0 if sub else 26.0) + (6.0 if style.shape in ("down", "up") else 0.0)
@@ -152,6 +162,10 @@ def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
 
 def svg(graph: StaticGraph, marks: Marks | None = None) -> str:
     """The picture of a static graph as SVG text; with `marks`, these in colours, with numbers, and a legend."""
+    tips, count = dump_nodes(graph), len(graph.nodes)
+    graph = with_variables(graph)
+    tips += [f"var {node.name}: {node.types[0]}" for node in graph.nodes[count:]]
+    marks = None if marks is None else marks.reaching(len(graph.nodes))
     labels = [label(graph, number) for number in range(len(graph.nodes))]
     styles = [style_of(graph, node) for node in graph.nodes]
     if marks is not None:
@@ -165,8 +179,8 @@ def svg(graph: StaticGraph, marks: Marks | None = None) -> str:
     height = round(placed.height + (0 if marks is None else 30))
     pieces = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'role="img"><title>{_text(graph.name)}: {len(graph.nodes)} nodes, {len(graph.sites)} sites</title>',
-        f"<style>{_CSS}{'' if marks is None else _MARKS_CSS}</style>",
+        f'role="img"><title>{_text(graph.name)}: {count} nodes, {len(graph.sites)} sites</title>',
+        f"<style>{_CSS}{_VARIABLE_CSS * (len(graph.nodes) > count)}{'' if marks is None else _MARKS_CSS}</style>",
         f'<rect width="{width}" height="{height}" rx="10" fill="#fcfbf9"/>',
         *(_box(graph.regions[number], rect) for number, rect in placed.regions.items()),
         *_routes(graph, placed, marks),
@@ -177,7 +191,7 @@ def svg(graph: StaticGraph, marks: Marks | None = None) -> str:
         pieces.append(f'<text class="h" {at} stroke="{fill}">{_text(heads[number])}</text>')
     badges: list[str] = []
     fetched = {port.node for port in graph.fetches}
-    for number, tip in enumerate(dump_nodes(graph)):
+    for number, tip in enumerate(tips):
         look = styles[number], 2.4 if number in fetched else 1.3
         if marks is not None:
             tip += f"\n{marks.tip(number)}"
@@ -215,6 +229,8 @@ _WAY_BACK = {BODIES[site]: op for op, site in BACK.items()}
 def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
     """The colour of an edge of this kind from a port."""
     maker = graph.nodes[port.node]
+    if kind == "variable":
+        return _VARIABLE.line
     if kind == "call":
         style = STYLES.get(maker.op, _PRIMITIVE)
         return (style if style.shape == "down" else STYLES["outer"]).line
@@ -311,6 +327,9 @@ def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) ->
     if style.shape in ("box", "pill"):
         radius = 5.0 if style.shape == "box" else h / 2
         return f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{radius:.1f}" {look}/>'
+    if style.shape == "var":
+        place = f'cx="{x + w / 2:.1f}" cy="{y + h / 2:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}"'
+        return f"<ellipse {place} {look}/>"
     corners = {
         "widening": ((8, 0), (w - 8, 0), (w, h), (0, h)),
         "narrowing": ((0, 0), (w, 0), (w - 8, h), (8, h)),

@@ -33,6 +33,7 @@ from undertow.engines.reference.rows import (
 from undertow.engines.reference.schedulers import Scheduler, scheduler_of
 from undertow.errors import RunError
 from undertow.ir import trace
+from undertow.ops.lanes import stack_lanes
 from undertow.types import Type
 
 ZERO = Sum()  # nothing was collected
@@ -312,7 +313,7 @@ class Run(Frames):
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""
         self.let_go_all(values)
-        return checks.stack_lanes(values, type_)
+        return stack_lanes(values, type_)
 
     # -- events and errors ---------------------------------------------------------------------------------
 

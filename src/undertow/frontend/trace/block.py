@@ -33,7 +33,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.ir.names import Names
-from undertow.ops.effects import acts
+from undertow.ops.effects import acts, variables_of
 from undertow.tracebacks import is_library_file
 from undertow.types import CTL, Type
 
@@ -388,9 +388,9 @@ class Block(Definition):
         one = {variable: name for name, variable in names.items()}
         same, unchanged = {name: one[variable] for name, variable in names.items()}, {name: name for name in graphs}
         graphs = {name: renamed(graph, unchanged, same) for name, graph in graphs.items()}
-        nodes = [node for graph in graphs.values() for node in graph.nodes if "variable" in node.attrs]
-        written = {node.attrs["variable"] for node in nodes if acts(node.op)}
-        used = dict.fromkeys(node.attrs.text("variable") for node in nodes)
+        nodes = [node for graph in graphs.values() for node in graph.nodes]
+        written = {name for node in nodes if acts(node.op) for name in variables_of(node.attrs)}
+        used = dict.fromkeys(name for node in nodes for name in variables_of(node.attrs))
         variables = {name: (names[name], name in written) for name in used}
         signature = function.types, structures, function.results
         self._ready = Ready(*signature, function.name, tuple(function.hidden), graphs, variables, is_shared=True)

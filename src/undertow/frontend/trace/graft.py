@@ -21,6 +21,7 @@ from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Port
 from undertow.ir.structure import ENTERS, SOURCES
 from undertow.ir.walk import entered_by, reachable
+from undertow.ops.effects import variables_of
 from undertow.types import CTL, Type
 
 if TYPE_CHECKING:  # it imports this file
@@ -113,6 +114,9 @@ def renamed(
     name = names[graph.name]
     nodes = []
     for node in graph.nodes:
+        if "targets" in node.attrs:
+            after_all = tuple(variables.get(name, name) for name in variables_of(node.attrs))
+            node = replace(node, attrs=node.attrs | {"targets": after_all})
         key, known = ("variable", variables) if node.op not in ENTERS else (ENTERS[node.op], names)
         if key in node.attrs and (before := node.attrs.text(key)) != (after := known.get(before, before)):
             node = replace(node, attrs=Attrs(**{**node.attrs, key: after}))
