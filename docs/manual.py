@@ -100,6 +100,8 @@ _TITLES = {
     "undertow.frontend.values.scopes": "Order",
     "undertow.frontend.values.device": "Placement",
     "undertow.api.behaviors": "Behaviors",
+    "undertow.frontend.control.updated": "Critical sections",
+    "undertow.api.traces": "States, firings and schedules",
     "undertow.frontend.functions.debug": "Effects",
     "undertow.errors": "Errors",
 }

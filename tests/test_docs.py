@@ -156,11 +156,13 @@ def test_generated_files_are_current(file: str, made: Callable[[], str], golden:
 
 
 @pytest.mark.slow
-def test_picture_is_current(golden: Callable[..., None], tmp_path: Path) -> None:
-    """Drawn by the command that the README gives."""
-    [target, file] = re.findall(r"`undertow graph (\S+) -o (\S+)`", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
+@pytest.mark.parametrize("page", ["README.md", "docs/concepts/hybrid.md"])
+def test_picture_is_current(page: str, golden: Callable[..., None], tmp_path: Path) -> None:
+    """Drawn by the command that the page gives."""
+    pattern = r"`undertow graph (\S+)((?: --\S+)*) -o (\S+)`"
+    [(target, options, file)] = re.findall(pattern, (ROOT / page).read_text(encoding="utf-8"))
     picture = tmp_path / "picture.svg"
-    command = [sys.executable, "-m", "undertow", "graph", target, "-o", str(picture)]
+    command = [sys.executable, "-m", "undertow", "graph", target, *options.split(), "-o", str(picture)]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=env)
     text = picture.read_text(encoding="utf-8")

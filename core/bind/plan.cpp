@@ -56,7 +56,8 @@ class PartHost final : public Host {
 
 nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable apply, nb::list where, int64_t width,
               int64_t frames, int64_t max_depth, int64_t memory, double timeout, bool check_finite, bool shows_progress,
-              bool goes_deep, int64_t threads, nb::object trace, bool timed, nb::object link, nb::object wire) {
+              bool goes_deep, int64_t threads, nb::object trace, bool timed, nb::object link, nb::object wire,
+              int scheduler) {
   const Region& main = plan.regions[0];
   const auto slot = [&](int32_t number) -> const ValueType* {
     return number == kNoSlot ? nullptr : &main.slots[static_cast<size_t>(number)];
@@ -64,8 +65,9 @@ nb::tuple run(const Plan& plan, const std::vector<Array>& arrays, nb::callable a
   std::vector<const ValueType*> taken, given;
   for (int32_t number : main.params[0]) taken.push_back(slot(number));
   for (int32_t number : main.results[0]) given.push_back(slot(number));
-  const RunOptions options{width,   frames, max_depth, memory,        timeout, check_finite, !trace.is_none(),
-                           threads, timed,  goes_deep, shows_progress};
+  RunOptions options{width,   frames, max_depth, memory,        timeout, check_finite, !trace.is_none(),
+                     threads, timed,  goes_deep, shows_progress};
+  options.scheduler = static_cast<Scheduler>(scheduler);
   std::optional<PythonLink> workers;
   if (!link.is_none()) workers.emplace(std::move(link));
   const std::shared_ptr<Wire> across = wire.is_none() ? nullptr : nb::cast<const HeldWire&>(wire).open();
@@ -98,7 +100,7 @@ void bind_plan(nb::module_& module) {
            nb::arg("max_depth"), nb::arg("memory"), nb::arg("timeout"), nb::arg("check_finite"),
            nb::arg("shows_progress") = false, nb::arg("goes_deep") = false, nb::arg("threads") = 1,
            nb::arg("trace") = nb::none(), nb::arg("timed") = false, nb::arg("link") = nb::none(),
-           nb::arg("wire") = nb::none());
+           nb::arg("wire") = nb::none(), nb::arg("scheduler") = 0);
   module.def("decode", &decode<Plan>, nb::arg("rows"), nb::arg("words"), nb::arg("constants"));
 }
 

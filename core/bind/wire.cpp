@@ -72,6 +72,11 @@ nb::list counts(const HeldWire& self) {
 
 void pass(int32_t, std::span<const std::byte>) {}
 
+struct Lending {
+  Wire& wire;
+  ~Lending() { wire.give_up(); }
+};
+
 /// Send a row many times, each a message of its own, until all has gone; what comes meanwhile is dropped.
 void pour(HeldWire& self, int32_t part, nb::handle row, int64_t count) {
   const auto wire = self.open();
@@ -85,12 +90,16 @@ void pour(HeldWire& self, int32_t part, nb::handle row, int64_t count) {
     } token{};
     const bool is_token = bytes.span().size() == sizeof token;  // put as a part does it: its size is known
     if (is_token) std::copy(bytes.span().begin(), bytes.span().end(), token.bytes);
+    const auto size = static_cast<int64_t>(bytes.span().size());
+    const Lending lending{*wire};
     for (int64_t k = 0; k < count; ++k) {
       if (is_token)
         batch.put(token);
+      else if (size < Wire::kLent)
+        batch.copy(bytes.span().data(), size);
       else
-        batch.copy(bytes.span().data(), static_cast<int64_t>(bytes.span().size()));
-      if (batch.size() < Wire::kBatch) continue;
+        wire->lend(part, bytes.span(), {});
+      if (size < Wire::kLent && batch.size() < Wire::kBatch) continue;
       wire->added(part);
       while (wire->is_full()) wire->take(1, pass);
     }

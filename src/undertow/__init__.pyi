@@ -16,6 +16,7 @@ from undertow._annotations import bool as bool
 from undertow._annotations import c64 as c64
 from undertow._annotations import c128 as c128
 from undertow._annotations import checkpoint as checkpoint
+from undertow._annotations import critical_section as critical_section
 from undertow._annotations import f32 as f32
 from undertow._annotations import f64 as f64
 from undertow._annotations import function as function
@@ -27,7 +28,6 @@ from undertow._annotations import options as options
 from undertow._annotations import value_and_grad as value_and_grad
 from undertow._annotations import vjp as vjp
 from undertow.api import optim as optim
-from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.check_grads import check_grads as check_grads
@@ -38,6 +38,12 @@ from undertow.api.grad import jacobian as jacobian
 from undertow.api.load import load as load
 from undertow.api.reap import reap as reap
 from undertow.api.save import save as save
+from undertow.api.traces import Behavior as Behavior
+from undertow.api.traces import Firing as Firing
+from undertow.api.traces import Outcome as Outcome
+from undertow.api.traces import Schedule as Schedule
+from undertow.api.traces import State as State
+from undertow.api.traces import Token as Token
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import DataError as DataError
 from undertow.errors import Fault as Fault
@@ -79,6 +85,7 @@ __all__ = [
     "DType",
     "DataError",
     "Fault",
+    "Firing",
     "FrameLimit",
     "Function",
     "GradientMismatch",
@@ -86,12 +93,16 @@ __all__ = [
     "IndexedRows",
     "InternalError",
     "LoadError",
+    "Outcome",
     "Raised",
     "RecursionLimit",
     "RunError",
     "SaveError",
+    "Schedule",
+    "State",
     "SubGraph",
     "Timeout",
+    "Token",
     "Type",
     "TypeMismatch",
     "UndertowError",
@@ -143,6 +154,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "critical_section",
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",

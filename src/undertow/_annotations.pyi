@@ -235,6 +235,11 @@ def value_and_grad(
 def checkpoint(function: Callable[_Q, _S]) -> Function[_Q, _S]:
     """The same function, except that gradients recompute its forward values instead of keeping them."""
 
+def critical_section(
+    *variables: _Variable, has_aux: builtins.bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a pure function a critical section over some variables: it runs in one step."""
+
 def vjp(function: Callable[..., _S], *primals: Any) -> tuple[_S, Callable[[Any], tuple[Any, ...]]]:
     """The value of a function, and a function that maps its cotangent to a tuple of cotangents of the arguments."""
 

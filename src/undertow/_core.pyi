@@ -273,6 +273,7 @@ class Plan:
         timed: bool = False,
         link: Link | None = None,
         wire: Wire | None = None,
+        scheduler: int = 0,
     ) -> tuple[list[Any], RunStats]:
         """Run once: a number or array for each fetch, None for order tokens; and counters. Raises Stopped.
 
@@ -381,6 +382,9 @@ class Templates:
         timeout: float,
         check_finite: bool,
         shows_progress: bool = False,
+        threads: int = 1,
+        scheduler: int = 0,
+        schedule_seed: int = 0,
     ) -> tuple[list[Any], RunStats]:
         """Run once, as `Plan.run` does."""
 

@@ -3,7 +3,6 @@
 from types import ModuleType as _ModuleType
 
 from undertow.api import optim as optim
-from undertow.api.behaviors import Behavior as Behavior
 from undertow.api.behaviors import Behaviors as Behaviors
 from undertow.api.behaviors import behaviors as behaviors
 from undertow.api.check_grads import check_grads as check_grads
@@ -23,6 +22,12 @@ from undertow.api.load import load as load
 from undertow.api.options import options as options
 from undertow.api.reap import reap as reap
 from undertow.api.save import save as save
+from undertow.api.traces import Behavior as Behavior
+from undertow.api.traces import Firing as Firing
+from undertow.api.traces import Outcome as Outcome
+from undertow.api.traces import Schedule as Schedule
+from undertow.api.traces import State as State
+from undertow.api.traces import Token as Token
 from undertow.errors import CaptureError as CaptureError
 from undertow.errors import DataError as DataError
 from undertow.errors import Fault as Fault
@@ -44,6 +49,7 @@ from undertow.frontend.control.forms import cond as cond
 from undertow.frontend.control.forms import map as map
 from undertow.frontend.control.forms import shared as shared
 from undertow.frontend.control.forms import while_loop as while_loop
+from undertow.frontend.control.updated import critical_section as critical_section
 from undertow.frontend.functions import matrices as linalg
 from undertow.frontend.functions.public import *  # noqa: F403
 from undertow.frontend.values import random as random

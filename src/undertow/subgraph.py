@@ -2,7 +2,7 @@
 Recursion" (EuroSys 2018), on the same library, passes and engines as `@ut.function`.
 
 >>> import undertow as ut
->>> with ut.SubGraph(returns=ut.i64) as fac:
+>>> with ut.SubGraph() as fac:
 ...     n = fac.input(ut.i64)
 ...     fac.output(ut.cond(n == 0, lambda: 1, lambda: n * fac(n - 1)))
 >>> int(fac(10))
@@ -26,7 +26,8 @@ class SubGraph(Function):
     """A function that a `with` block writes: plain Python that runs once, and may call the SubGraph itself.
 
     A call outside any block runs it; in a block or in an @ut.function, it becomes part of that. `run`, `map`,
-    `graph` and `library` work as for functions. A SubGraph that is called before its block ends must declare `returns`.
+    `graph` and `library` work as for functions. `returns=` says what it returns; it is needed only where the SubGraph
+    is called before any branch of a `ut.cond` has said that: by the block of another one, or outside of branches.
     """
 
     __undertow_definition__: Block

@@ -42,14 +42,14 @@ class Row:
 
 
 def factorial_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as factorial:
+    with ut.SubGraph() as factorial:
         n = factorial.input(ut.i64)
         factorial.output(ut.cond(n == 0, lambda: 1, lambda: n * factorial(n - 1)))
     return factorial
 
 
 def fibonacci_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as fibonacci:
+    with ut.SubGraph() as fibonacci:
         n = fibonacci.input(ut.i64)
 
         def sum_of_two():
@@ -60,7 +60,7 @@ def fibonacci_subgraph() -> Any:
 
 
 def ackermann_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as ackermann:
+    with ut.SubGraph() as ackermann:
         m = ackermann.input(ut.i64)
         n = ackermann.input(ut.i64)
 
@@ -99,7 +99,7 @@ def tree_sum(node: ut.i32) -> ut.f64:
 
 
 def tree_sum_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.f64) as tree_sum:
+    with ut.SubGraph() as tree_sum:
         node = tree_sum.input(ut.i32)
 
         def inner():
@@ -119,7 +119,7 @@ def tree_rnn(node: ut.i32) -> ut.f32[3]:
 
 
 def tree_rnn_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.f32[3]) as tree_rnn:
+    with ut.SubGraph() as tree_rnn:
         node = tree_rnn.input(ut.i32)
 
         def leaf():
@@ -143,7 +143,7 @@ def digits(n: ut.i64) -> ut.i64:
 
 
 def digits_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as digits:
+    with ut.SubGraph() as digits:
         n = digits.input(ut.i64)
         _, total = ut.while_loop(
             lambda value: value[0] > 0, lambda value: (value[0] // 10, value[1] + value[0] % 10), (n, 0)
@@ -160,7 +160,7 @@ def walks(n: ut.i64) -> ut.i64:
 
 
 def walks_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as walks:
+    with ut.SubGraph() as walks:
         n = walks.input(ut.i64)
 
         def inner():
@@ -178,7 +178,7 @@ def weight(node: ut.i64, depth: ut.i64) -> ut.i64:
 
 
 def weight_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as weight:
+    with ut.SubGraph() as weight:
         node, depth = weight.input(ut.i64), weight.input(ut.i64)
 
         def inner():
@@ -197,7 +197,7 @@ def several(n: ut.i64) -> tuple[ut.i64, ut.f64]:
 
 
 def several_subgraph() -> Any:
-    with ut.SubGraph(returns=(ut.i64, ut.f64)) as several:
+    with ut.SubGraph() as several:
         n = several.input(ut.i64)
 
         def inner():
@@ -224,7 +224,7 @@ def outer_subgraph() -> Any:
     with ut.SubGraph() as outer:
         n, bonus = outer.input(ut.i64), outer.input(ut.i64)
         limit = n // 2
-        with ut.SubGraph(returns=ut.i64, name="outer.climb") as climb:
+        with ut.SubGraph(name="outer.climb") as climb:
             k = climb.input(ut.i64)
             climb.output(ut.cond(k >= limit, lambda: bonus, lambda: climb(k + 1) + k * n))
         first = climb(0)
@@ -248,7 +248,7 @@ def scaled(n: ut.i64, x: ut.f64) -> ut.f64:
 def scaled_subgraph() -> Any:
     with ut.SubGraph() as scaled:
         n, x = scaled.input(ut.i64), scaled.input(ut.f64)
-        with ut.SubGraph(returns=ut.f64, name="scaled.walk") as walk:
+        with ut.SubGraph(name="scaled.walk") as walk:
             k = walk.input(ut.i64)
 
             def inner():
@@ -268,7 +268,7 @@ def collatz(n: ut.i64) -> ut.i64:
 
 
 def collatz_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as collatz:
+    with ut.SubGraph() as collatz:
         n = collatz.input(ut.i64)
 
         def step():
@@ -287,7 +287,7 @@ def steps(n: ut.i64) -> ut.i64:
 
 
 def steps_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as steps:
+    with ut.SubGraph() as steps:
         n = steps.input(ut.i64)
 
         def inner():
@@ -308,7 +308,7 @@ def noisy(n: ut.i64) -> ut.i64:
 
 
 def noisy_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as noisy:
+    with ut.SubGraph() as noisy:
         n = noisy.input(ut.i64)
 
         def inner():
@@ -331,7 +331,7 @@ def chatter(n: ut.i64) -> ut.i64:
 
 
 def chatter_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.i64) as chatter:
+    with ut.SubGraph() as chatter:
         n = chatter.input(ut.i64)
 
         def inner():
@@ -354,7 +354,7 @@ def drift(n: ut.i64) -> ut.f64:
 
 
 def drift_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.f64) as drift:
+    with ut.SubGraph() as drift:
         n = drift.input(ut.i64)
 
         def inner():
@@ -372,7 +372,7 @@ def total(x: VECTOR, at: ut.i64) -> ut.f64:
 
 
 def total_subgraph() -> Any:
-    with ut.SubGraph(returns=ut.f64) as total:
+    with ut.SubGraph() as total:
         x, at = total.input(ut.f64["n"]), total.input(ut.i64)
         total.output(ut.cond(at >= x.shape[0], lambda: 0.0, lambda: x[at] + total(x, at + 1)))
     return total

@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 from tests.programs import PROGRAMS, Program, assert_same, devices
 from tests.support.placed import Placed, PlacedByDevice
+from tests.support.placements import pairs
 
 from undertow.api.options import ENGINES
 
@@ -18,8 +19,7 @@ CHOSEN = [program for program in PROGRAMS if not program.tags & {"lazy", "deep",
 NAMING = [program for program in PROGRAMS if program.name in {row.name for row in devices.PROGRAMS}]
 
 
-@pytest.mark.parametrize("engine", PLACED)
-@pytest.mark.parametrize("program", CHOSEN, ids=str)
+@pytest.mark.parametrize(("program", "engine"), pairs(CHOSEN, PLACED), ids=str)
 def test_same_as_python(program: Program, engine: str) -> None:
     with patch.dict(ENGINES, PLACED):
         for case in range(len(program.cases)):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.servers import PATIENCE, Servers, becomes
+from tests.support.servers import PATIENCE, Servers, becomes, serving
 
 import undertow as ut
 import undertow.compat.v1 as tf
@@ -27,14 +27,8 @@ FIRST, SECOND = "/job:local/replica:0/task:0/device:CPU:0", "/job:local/task:1"
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("servers") / "key"))
-        there = Servers()
-        try:
-            for task in range(2):
-                there.start(task)
+        with serving() as there:
             yield there
-        finally:
-            for task in list(there.processes):
-                there.end(task, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import zmq
-from tests.support.servers import PATIENCE, Servers, becomes, children
+from tests.support.servers import PATIENCE, Servers, becomes, children, serving
 
 import undertow as ut
 import undertow.compat.v1 as tf
@@ -34,14 +34,8 @@ def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def servers(key: None) -> Iterator[Servers]:
-    there = Servers()
-    try:
-        for task in range(2):
-            there.start(task)
+    with serving() as there:
         yield there
-    finally:
-        for task in list(there.processes):
-            there.end(task, signal.SIGKILL)
 
 
 def distributed_factorial() -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from typing import Any
 
 import pytest
@@ -41,8 +42,26 @@ def test_two_processes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("worker", [0, 1])
-def test_a_worker_is_lost(how: signal.Signals, worker: int) -> None:
-    """In the middle of training; a stopped one is noticed when it is silent. It is replaced, and takes part again."""
+def test_a_worker_is_lost(how: signal.Signals, worker: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a step; a stopped one is noticed when it is silent. It is replaced, and takes part again.
+
+    It is stopped before the step, and killed when it has been told what to do: so neither comes too early or too late.
+    """
+    call = Pool.call
+
+    def call_and_kill(pool: Pool, to: int, *args: Any) -> Any:
+        future = call(pool, to, *args)
+        if to == worker and is_stopped.is_set() and how == signal.SIGKILL:
+            is_stopped.clear()
+            os.kill(process, how)
+        return future
+
+    def lose() -> None:
+        os.kill(process, signal.SIGSTOP)
+        is_stopped.set()
+
+    is_stopped = threading.Event()
+    monkeypatch.setattr(Pool, "call", call_and_kill)
     with open_pool(2, SERVICES) as pool:
         before = dict(pool.workers())
         process = pool.stats()[worker].process
@@ -50,7 +69,7 @@ def test_a_worker_is_lost(how: signal.Signals, worker: int) -> None:
         def wait() -> None:
             pool.wait_for_workers(2, 60.0)
 
-        trainer = train(pool, {3: lambda: os.kill(process, how), 6: wait})
+        trainer = train(pool, {3: lose, 6: wait})
         assert trainer.again == 1
         now = dict(pool.workers())
         assert now[worker] > before[worker] and now[1 - worker] == before[1 - worker]

@@ -16,6 +16,7 @@ from tests.support.threads import in_threads
 from tests.support.written import names_of
 
 import undertow as ut
+from undertow.engines.contract import SCHEDULERS
 
 _LIMITED = (ut.FrameLimit, ut.RecursionLimit)
 
@@ -86,6 +87,7 @@ def concurrent_run(chance: Random) -> Case:
     while (program := exact_program(chance)).has_state:  # with a variable, the order of commits would matter
         pass
     calls = [exact_arguments(chance) for _ in range(4)]
+    schedulers = chance.choices(SCHEDULERS, k=4)
 
     def run() -> None:
         plain, captured = (names_of(text) for text in (program.plain, program.text))
@@ -95,14 +97,17 @@ def concurrent_run(chance: Random) -> Case:
 
         def work(number: int, engine: str) -> None:
             call, expected = calls[number], wanted[number]
-            _check(lambda: captured["f0"].run(*call, engine=engine, threads=2), expected, (engine, call))
-            _check(lambda: captured["f0"].map(*columns, engine=engine, threads=2), together, (engine, "map"))
+            options = {"engine": engine, "threads": 2}
+            if engine == "expand":
+                options["scheduler"] = schedulers[number]
+            _check(lambda: captured["f0"].run(*call, **options), expected, (options, call))
+            _check(lambda: captured["f0"].map(*columns, **options), together, (options, "map"))
 
         with forced():
             for engine in EVERY:
                 in_threads(lambda number, e=engine: work(number, e), len(calls))
 
-    return Case(run, f"{program.text}\n# {calls}", is_valid=True)
+    return Case(run, f"{program.text}\n# {calls}\n# {schedulers}", is_valid=True)
 
 
 def _reset(space: dict[str, Any]) -> None:

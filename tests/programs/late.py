@@ -172,6 +172,59 @@ def power_by_closure(x: ut.f64, n: ut.i64) -> ut.f64:
 
 
 # --------------------------------------------------------------------------------------------------------------
+# A function in between, which hands its arguments on at once
+
+
+@ut.function
+def ite_plus(condition, a, b):
+    return ite(condition, a, b) + 1
+
+
+@ut.function
+def ite_twice(condition, a, b):
+    """Computes something of them first."""
+    return ite(condition, a + a, b * 2)
+
+
+@ut.function
+def both_of_two(c, d, a, b):
+    return ite(c, ite(d, a, b), 3)
+
+
+@ut.function
+def factorial_in_between(n: ut.i64) -> ut.i64:
+    """The base case is two calls away."""
+    return ite_plus(n <= 1, 1, n * factorial_in_between(n - 1))
+
+
+@ut.function
+def double_in_between(n: ut.i64) -> ut.i64:
+    return ite_plus(n > 100, for_ever(n), n) + ite_twice(n < 100, n, while_positive(n))
+
+
+@ut.function
+def nested_in_between(n: ut.i64) -> ut.i64:
+    return both_of_two(n > 2, n > 3, factorial_by_choice(n), for_ever(n))
+
+
+@ut.function
+def down_to(n: ut.i64, a: ut.i64) -> ut.i64:
+    return then_down_to(n, a)
+
+
+@ut.function
+def then_down_to(n: ut.i64, a: ut.i64) -> ut.i64:
+    if n == 100:
+        return a
+    return 5 if n <= 0 else down_to(n - 1, a)
+
+
+@ut.function
+def handed_on_in_between(n: ut.i64) -> ut.i64:
+    return down_to(n, for_ever(0)) + down_to(102, factorial_by_choice(n))
+
+
+# --------------------------------------------------------------------------------------------------------------
 # Arguments and results that are not needed
 
 
@@ -257,6 +310,63 @@ def on_two_paths(n: ut.i64) -> ut.i64:
     return at_least_one(n == 1, n == 2, factorial_by_choice(n)) + at_least_one(n > 1, n > 2, while_positive(1 - n))
 
 
+@ut.function
+def in_turn(c: ut.bool, d: ut.bool, e: ut.bool, a: ut.i64) -> ut.i64:
+    """Branches that follow each other, one of them on the other side, one in another one."""
+    total = 0
+    if c:
+        total = total + a
+    if d:
+        total = total * 10
+    else:
+        total = total + a * 2
+    if e:
+        if c:
+            total = total - a
+        total = total + 1
+    return total
+
+
+@ut.function
+def in_three_branches(n: ut.i64) -> ut.i64:
+    """The argument is computed once for all, or not at all."""
+    return in_turn(n == 1, n != 2, n > 2, factorial_by_choice(n)) + in_turn(n > 9, n < 9, n < 9, for_ever(n))
+
+
+@ut.function
+def the_second_depends_on_the_first(c: ut.bool, a: ut.i64) -> ut.i64:
+    total = a if c else 0
+    if total > 5:
+        total = total + a
+    return total
+
+
+@ut.function
+def in_dependent_branches(n: ut.i64) -> ut.i64:
+    """Nobody knows in advance whether the second one is taken: the argument is computed before both."""
+    return the_second_depends_on_the_first(n > 2, factorial_by_choice(n))
+
+
+@ut.function
+def row_in_two_branches(c: ut.bool, d: ut.bool, x: ut.f64[None]) -> ut.f64:
+    total = ut.sum(x) if c else 0.5
+    if d:
+        total = total * x[0]
+    return total
+
+
+@ut.function
+def rows_by_need(n: ut.i64) -> ut.f64:
+    return row_in_two_branches(n > 1, n > 2, ut.concat([row(n), ut.ones(1)]))
+
+
+@ut.function
+def row(n: ut.i64) -> ut.f64[None]:
+    if n <= 1:
+        return ut.ones(1)
+    return ut.concat([row(n - 1), ut.ones(1) * 2.0])
+
+
 PROGRAMS = [
     program(factorial_by_choice, (5,), (1,), tags="recursive", stated=[120, 1]),
     program(fibonacci_by_choice, (10,), tags="recursive", stated=[55]),
@@ -277,11 +387,18 @@ PROGRAMS = [
     program(even_by_helper, (7,), (8,), tags="mutual", stated=[False, True]),
     program(power_by_method, (3.0, 4), tags="recursive closure", stated=[np.float64(162.0)]),
     program(power_by_closure, (3.0, 4), tags="recursive closure", stated=[np.float64(243.0)]),
+    program(factorial_in_between, (4,), (1,), tags="recursive", stated=[4 * (3 * (2 * 2 + 1) + 1) + 1, 2]),
+    program(double_in_between, (4,), tags="recursive loop late", stated=[5 + 8]),
+    program(nested_in_between, (4,), (2,), tags="recursive branch", stated=[24, 3]),
+    program(handed_on_in_between, (4,), tags="mutual", stated=[5 + 24]),
     program(one_of_two, (4,), tags="recursive", stated=[4 + 7 + 4]),
     program(one_of_its_results, (4,), tags="recursive", stated=[5 - 4]),
     program(unneeded_on_this_path, (4,), tags="recursive", stated=[8]),
     program(endless_loop_in_argument, (4,), tags="loop late", stated=[8]),
     program(handed_on, (3,), tags="recursive", stated=[3]),
     program(swapped_arguments, (4,), (3,), tags="recursive", stated=[16, 9]),
+    program(in_three_branches, (1,), (2,), (3,), stated=[11, 5, 2], tags="recursive branch"),
+    program(in_dependent_branches, (2,), (3,), stated=[0, 12], tags="recursive branch"),
+    program(rows_by_need, (1,), (2,), (3,), tags="recursive arrays", stated=[0.5, 4.0, 6.0]),
     program(on_two_paths, (1,), (2,), (3,), tags="recursive branch", stated=[1 - 1, 3 - 1, -1 - 2]),
 ]

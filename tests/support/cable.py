@@ -21,9 +21,10 @@ class Cable:
         self._is_whole = threading.Event()
         self._is_whole.set()
         self._door = socket.create_server(("127.0.0.1", 0))
-        self._ends = [self._door]
+        self._ends: list[socket.socket] = []
         self.address = f"tcp://127.0.0.1:{self._door.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def cut(self) -> None:
         """From now on."""
@@ -36,17 +37,22 @@ class Cable:
     def close(self) -> None:
         """For good."""
         self.mend()
+        shut(self._door)
+        self._thread.join()
         for end in self._ends:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+            shut(end)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 one, _ = self._door.accept()
-                other = socket.create_connection(self._target)
-                self._ends += [one, other]
+                self._ends.append(one)
+                try:
+                    other = socket.create_connection(self._target)
+                except OSError:  # the driver has closed
+                    shut(one)
+                    continue
+                self._ends.append(other)
                 for ends in ((one, other), (other, one)):
                     threading.Thread(target=self._carry, args=ends, daemon=True).start()
 
@@ -57,6 +63,13 @@ class Cable:
                 target.sendall(data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_RDWR)
+
+
+def shut(end: socket.socket) -> None:
+    """Whoever waits for something there wakes."""
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()
 
 
 class CableLauncher(ProcessLauncher):

@@ -16,7 +16,7 @@ import numpy as np
 from tests.support.mixed import MixedPlan
 
 import undertow as ut
-from undertow.engines.contract import Options, Plan
+from undertow.engines.contract import SCHEDULERS, Options, Plan
 from undertow.engines.expand import ExpandPlan
 from undertow.engines.reference import ReferencePlan
 from undertow.engines.waves import WavesPlan
@@ -72,6 +72,10 @@ def agree(
         else:
             plan = ExpandPlan(graph) if schedule == "expand" else WavesPlan(graph, width, schedule)
         options = replace(REASONABLE, frames=frames, threads=chance.choice(THREADS))
+        if schedule == "agenda":
+            options = replace(options, scheduler=chance.choice((None, "depth", "longest_path")))
+        elif schedule == "expand":
+            options = replace(options, scheduler=chance.choice([None, *SCHEDULERS]), schedule_seed=chance.randrange(99))
         found, printed = outcome(lambda plan=plan, options=options: plan.run(inputs, options))
         if frames is not None and isinstance(found, ut.FrameLimit):
             continue  # depth alone needs more, or what later phases keep

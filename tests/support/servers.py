@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PATIENCE = 30.0
@@ -52,6 +52,19 @@ class Servers:
     def workers(self, task: int) -> list[int]:
         """The processes that it has started."""
         return children(self.processes[task].pid)
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Servers]:
+    """Servers of both tasks."""
+    there = Servers()
+    try:
+        for task in range(2):
+            there.start(task)
+        yield there
+    finally:
+        for task in list(there.processes):
+            there.end(task, signal.SIGKILL)
 
 
 def children(parent: int) -> list[int]:

@@ -157,7 +157,7 @@ def test_run_in_an_order(undertow: Callable[..., Done]) -> None:
     lines = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--stats").out.splitlines()
     assert lines[1].split() == ["engine", "reference"] and not any(line.startswith("waves") for line in lines)
     done = undertow("run", "my_programs.py:fib", "3", "--scheduler", "lifo", "--engine", "waves")
-    assert done.code == 2 and "scheduler='lifo' applies to the engine reference, not to waves" in " ".join(
+    assert done.code == 2 and "scheduler='lifo' applies to the engines reference and expand, not to waves" in " ".join(
         done.err.split()
     )
 
@@ -296,6 +296,30 @@ def test_placed(undertow: Callable[..., Done], tmp_path: Path) -> None:
     assert "is for --placed" in undertow("graph", "placed.py:fac", "--placement", "auto").err
     assert "neither a plan" in undertow("graph", "placed.py:fac", "--placed", "--plan").err
 
+
+def test_late(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(LATE, encoding="utf-8")
+    done = undertow("graph", "late.py:fac", "--late")
+    assert done.out.startswith("fac calls ite(less_equal, 1, multiply), late.py:8\n") and "by need" in done.out, (
+        done.err
+    )
+    assert undertow("graph", "late.py:fac", "--late", "-o", "fac.svg").code == 0
+    assert "b of ite" in (tmp_path / "fac.svg").read_text() and str(tmp_path) not in (tmp_path / "fac.svg").read_text()
+    assert "[1]" in undertow("graph", "late.py:fac", "--late", "--format", "dot").out
+    assert undertow("graph", "my_programs.py:fib", "--late").out.startswith("every argument is computed at once")
+    assert "as it was written" in undertow("graph", "late.py:fac", "--late", "--passes").err
+
+
+LATE = """\
+import undertow as ut
+@ut.function
+def ite(condition, a, b):
+    return a if condition else b
+
+@ut.function
+def fac(n: ut.i64) -> ut.i64:
+    return ite(n <= 1, 1, n * fac(n - 1))
+"""
 
 PLACED = """\
 import undertow as ut

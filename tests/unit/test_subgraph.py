@@ -166,6 +166,108 @@ def test_every_node_has_its_line() -> None:
     assert lines["multiply"].function == "f" and lines["multiply"].file == __file__
 
 
+# -- results that nothing declares --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_are_learned_from_the_other_branch(engine: str) -> None:
+    with ut.SubGraph() as power:
+        n = power.input(ut.i64)
+        power.output(ut.cond(n == 0, lambda: 1.0, lambda: 2.0 * power(n - 1)))
+    assert power.run(10, engine=engine) == 1024.0
+    assert power.run(10, engine=engine).dtype == np.float64
+
+
+def test_the_recursion_may_stand_first() -> None:
+    with ut.SubGraph() as fib:
+        n = fib.input(ut.i64)
+
+        def inner():
+            return fib(n - 1) + fib(n - 2)
+
+        fib.output(ut.cond(n >= 2, inner, lambda: n))
+    assert fib(10) == 55
+
+
+def test_learned_types_widen() -> None:
+    """The base case gives an integer, the other branch a float: all are floats. So for lengths that differ."""
+    with ut.SubGraph() as halves:
+        n = halves.input(ut.i64)
+        halves.output(ut.cond(n == 0, lambda: 1, lambda: halves(n - 1) / 2))
+    assert halves(2) == 0.25 and "function halves(n: i64) -> (merge)" in str(halves.library(2))
+
+    with ut.SubGraph() as ones:
+        n = ones.input(ut.i64)
+
+        def longer():
+            return ut.concat([ones(n - 1), ut.ones(1)])
+
+        ones.output(ut.cond(n == 0, lambda: ut.ones(1), longer))
+    assert ones(3).tolist() == [1.0] * 4
+
+
+def test_several_results_are_learned() -> None:
+    with ut.SubGraph() as fibs:
+        n = fibs.input(ut.i64)
+
+        def inner():
+            before, last = fibs(n - 1)
+            return last, before + last
+
+        fibs.output(*ut.cond(n == 0, lambda: (0, 1), inner))
+    assert fibs(10) == (55, 89)
+
+
+def test_what_is_learned_leaves_no_trace() -> None:
+    """Helpers that call it, effects and draws are written once: the library is that of a declared one."""
+
+    def made(**declared: Any) -> ut.SubGraph:
+        with ut.SubGraph(**declared) as f:
+            n = f.input(ut.i64)
+
+            @ut.function
+            def helper(k: ut.i64) -> ut.f64:
+                return 0.0 if k <= 0 else f(k - 1) + ut.random.uniform()
+
+            def inner():
+                ut.print("{}", n)
+                looped = ut.while_loop(lambda v: v[0] < 2, lambda v: (v[0] + 1, v[1] + f(n - 2)), (0, 0.0))[1]
+                return looped + helper(n - 1) + f(n - 1)
+
+            f.output(ut.cond(n <= 0, lambda: 1.0, inner) * ut.random.uniform())
+        return f
+
+    declared, learned = (made(**given) for given in ({"returns": ut.f64}, {}))
+    dumps = [text.dump(f.library(3), spans=False) for f in (declared, learned)]
+    assert dumps[0] == dumps[1]
+    outputs = [printed(lambda f=f: print(f.run(4, seed=3))) for f in (declared, learned)]
+    assert outputs[0] == outputs[1]
+
+
+def test_one_that_is_called_in_both_of_its_blocks_conditions() -> None:
+    """The second `cond` of a block knows what the first one has taught."""
+    with ut.SubGraph() as f:
+        n = f.input(ut.i64)
+        one = ut.cond(n <= 0, lambda: 1, lambda: f(n - 1))
+        two = ut.cond(n <= 1, lambda: 1, lambda: f(n - 2))
+        f.output(one + two)
+
+    def plain(n: int) -> int:
+        return (1 if n <= 0 else plain(n - 1)) + (1 if n <= 1 else plain(n - 2))
+
+    assert [int(f(n)) for n in range(6)] == [plain(n) for n in range(6)]
+
+
+def test_mutual_recursion_where_one_is_declared() -> None:
+    even, odd = ut.SubGraph(), ut.SubGraph(returns=ut.bool)
+    n, m = even.input(ut.i64), odd.input(ut.i64)
+    with even:
+        even.output(ut.cond(n == 0, lambda: True, lambda: odd(n - 1)))
+    with odd:
+        odd.output(ut.cond(m == 0, lambda: False, lambda: even(m - 1)))
+    assert even(10) and not odd(10)
+
+
 # -- hidden arguments --------------------------------------------------------------------------------------
 
 

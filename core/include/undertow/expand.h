@@ -1,4 +1,5 @@
-// The graph-expanding engine: every call makes a copy of the callee's graph, and tokens move one at a time.
+// The graph-expanding engine: every call makes a copy of the callee's graph, and tokens move one at a time. Threads
+// share a queue of the steps that are ready.
 //
 // A template is one phase of a body. A copy of it has a slot for each value, a count for each step that waits for more
 // than one thing, and goes when none of its steps is ready and no copy below it is left: nothing can happen to it then.
@@ -72,13 +73,15 @@ enum class StepCode : uint8_t {
 #undef UNDERTOW_SINGLE
 };
 
-/// A node of a template.
+/// A node of a template. Steps are in the order in which Python would come to them.
 struct Step {
   StepCode code;
   Operand a = 0, b = 0, c = 0;
   int32_t to = 0;
   int32_t node = -1;
   int32_t extra = 0;  ///< number in the table of its kind
+  int32_t ahead = 0;  ///< steps on the longest path from it to the end of its body
+  int32_t part = -1;  ///< of a collect: number of the part of a copy that keeps what it collects
   Program program;
 };
 
@@ -105,6 +108,9 @@ struct Entering {
   enum class Kind : uint8_t { Call, Loop, Map };
   Kind kind;
   int32_t site, phase, callee;
+  int32_t order;      ///< of its step, among those of the caller
+  int32_t ahead;      ///< of its step
+  int32_t part = -1;  ///< number of the part of a copy that keeps what is collected below; -1: nothing is, for the copy
   bool has_path;
   std::vector<Operand> hoists;  ///< hoisted values of the entry that it makes
   int32_t entry;                ///< slot of the caller that holds it
@@ -150,7 +156,9 @@ struct Template {
   Program start;
   std::vector<Step> steps;
   std::vector<std::vector<Pair>> again;  ///< arguments of the next iteration
-  int64_t counts_at;                     ///< bytes from the start of a copy
+  int32_t parts = 0;                     ///< steps that collect, or enter what does
+  std::vector<int32_t> series;           ///< parts with the sums of several copies: of loops and maps
+  int64_t counts_at, parts_at;           ///< bytes from the start of a copy
   int32_t copy_size, record_size;        ///< size classes of Arena
 };
 

@@ -56,6 +56,9 @@ constexpr int64_t kUnaskedBytes = int64_t{3} << 28;
 constexpr int64_t kUnaskedBytesOfLargeFrames = int64_t{1} << 28;
 constexpr int64_t kLargeFrame = 512;  // bytes for each call that is open
 
+/// What is ready goes in this order. Depth: what is below most calls first; LongestPath: what most steps follow.
+enum class Scheduler : uint8_t { Default, Fifo, Lifo, Random, Depth, LongestPath };
+
 struct RunOptions {
   int64_t width = 4096;  ///< lanes of a wave, at most
   int64_t frames = std::numeric_limits<int64_t>::max();
@@ -68,6 +71,8 @@ struct RunOptions {
   bool is_timed = false;        ///< measure `RunStats::seconds`?
   bool goes_deep = false;       ///< frames are limited: do not use the agenda, which makes frames as early as it can
   bool shows_progress = false;  ///< tell the host now and then how far the run has come
+  Scheduler scheduler = Scheduler::Default;
+  uint64_t schedule_seed = 0;  ///< of Random
 
   /// Throws if calls may not nest so deep; `live` bytes are in use.
   void check_depth(int64_t depth, int64_t live) const {

@@ -39,6 +39,10 @@ class Wire {
 
   static constexpr int64_t kWindow = int64_t{16} << 20;
   static constexpr int64_t kBatch = 1 << 16;  ///< bytes: a batch that is as large as this goes by itself
+  static constexpr int64_t kLent = 1 << 16;   ///< bytes: so many are better lent than copied
+
+  /// Bytes that are lent stay where they are, unchanged, as long as it exists.
+  using Keep = std::shared_ptr<void>;
 
   /// `sockets`, by part (-1: none), belong to it from now on. `stop` (-1: none) does not. The window must be the same
   /// at both ends.
@@ -52,6 +56,10 @@ class Wire {
   /// Something whole was appended to it: if the batch is large enough, it begins to go. Below `kBatch` it does nothing,
   /// so whoever appends small things may look at the size first.
   void added(int32_t part);
+  /// The batch of a part begins to go, and ends with these bytes, straight from where they are.
+  void lend(int32_t part, std::span<const std::byte> bytes, Keep keep);
+  /// What was lent is about to end. If some of it has not gone, this wire is of no use any more.
+  void give_up();
   /// All batches begin to go.
   void flush();
   /// Is so much on its way to some part that no more should be made for now?

@@ -62,7 +62,7 @@ Frame* Agenda::leave_loop(Frame* frame) {
   Frame* next = frames_.make(item.body, parent, frame->item, 1);
   next->site = item.site;
   next->index = frame->index + 1;
-  label(*next, parent->path);
+  label(*next, parent->path());
   frames_.carry(*next, *going, plan.next);
   frames_.carry(*next, *frame, plan.outers);
   frames_.end(frame);

@@ -80,7 +80,7 @@ Frame* Agenda::call(Frame& frame, int32_t number) {
   callee = frames_.make(item.body, &frame, number, item.visits[z(frame.visits - 1)]);
   callee->site = item.site;
   callee->depth = frame.depth + 1;
-  label(*callee, frame.path);
+  label(*callee, frame.path());
   ++stats_.activations;
   if (run_.deepen(callee->depth, {})) deepest_ = callee;
   if (item.makes_entry) callee->entry = make_entry(frame, item);
@@ -105,7 +105,7 @@ void Agenda::enter_loop(Table& table, int32_t number) {
     Frame* inside = frames_.make(plan.item->body, &frame, number, 1);
     inside->site = plan.item->site;
     inside->index = 0;
-    label(*inside, frame.path);
+    label(*inside, frame.path());
     return inside;
   });
 }
@@ -134,7 +134,7 @@ void Agenda::enter_map(Frame& frame, Table& table, int32_t lane, int32_t number)
       Frame* inside = frames_.make(item.body, &frame, number, visits);
       inside->site = item.site;
       inside->index = k;
-      label(*inside, frame.path);
+      label(*inside, frame.path());
       lanes.frames.push_back(inside);
     }
     lanes_[0].assign(z(count), lane);

@@ -8,14 +8,15 @@
 
 namespace undertow::agenda {
 Frame* Frames::fresh(const RegionPlan& plan) {
-  if (left_ < plan.size) {
-    size_ = std::max<int64_t>(std::min<int64_t>(size_ * 2, 1 << 18), plan.size);
+  const int64_t size = before_ + plan.size;
+  if (left_ < size) {
+    size_ = std::max<int64_t>(std::min<int64_t>(size_ * 2, 1 << 18), size);
     room_ = tables_.pool.take(size_)->data();
     left_ = size_;
   }
-  auto* frame = reinterpret_cast<Frame*>(room_);
-  room_ += plan.size;
-  left_ -= plan.size;
+  auto* frame = reinterpret_cast<Frame*>(room_ + before_);
+  room_ += size;
+  left_ -= size;
   return frame;
 }
 

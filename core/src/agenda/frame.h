@@ -24,8 +24,10 @@ struct Frame {
   int32_t visits;
   int32_t stage;  ///< of the outline: the one that it waits for or runs
   int64_t pending;
-  Path path;  ///< in parts of a placed graph
+  int64_t ahead;  ///< stages that the longest path has from its end to that of the invocation
 
+  /// The tag, in parts of a placed graph: it lies before the frame, so that nobody else has to have room for it.
+  Path& path() { return reinterpret_cast<Path*>(this)[-1]; }
   std::byte* at(int64_t place) { return reinterpret_cast<std::byte*>(this) + place; }
   Frame** links() { return reinterpret_cast<Frame**>(this + 1); }
   Frame*& branch(int32_t number) { return links()[number]; }
@@ -44,8 +46,12 @@ struct MapLanes {
 /// Makes and frees frames, and moves values between them and tables.
 class Frames {
  public:
-  Frames(const Plan& plan, const Outline& outline, Tables& tables)
-      : plan_(plan), outline_(outline), tables_(tables), free_(outline.regions.size(), nullptr) {}
+  Frames(const Plan& plan, const Outline& outline, Tables& tables, bool has_paths)
+      : plan_(plan),
+        outline_(outline),
+        tables_(tables),
+        before_(has_paths ? sizeof(Path) : 0),
+        free_(outline.regions.size(), nullptr) {}
   Frames(const Frames&) = delete;
   Frames& operator=(const Frames&) = delete;
 
@@ -65,7 +71,8 @@ class Frames {
     frame->site = 0;
     frame->visits = visits;
     frame->pending = 0;
-    if (parent != nullptr) frame->path = parent->path;
+    frame->ahead = parent != nullptr ? parent->ahead + outline_.stages[static_cast<size_t>(parent->stage)].ahead : 0;
+    if (before_ > 0 && parent != nullptr) frame->path() = parent->path();
     auto* word = reinterpret_cast<uint64_t*>(frame + 1);
     for (auto* end = reinterpret_cast<uint64_t*>(frame->at(plan.zeroed)); word != end; ++word) *word = 0;
     if (plan.is_counted && ++tables_.frames > tables_.peak_frames) count();
@@ -103,6 +110,7 @@ class Frames {
   const Plan& plan_;
   const Outline& outline_;
   Tables& tables_;
+  const int64_t before_;      ///< bytes before a frame, for its path
   std::vector<Frame*> free_;  ///< free lists by region, linked through `parent`
   std::byte* room_ = nullptr;
   int64_t left_ = 0, size_ = 512;  ///< bytes

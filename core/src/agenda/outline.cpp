@@ -69,6 +69,7 @@ class OutlineBuilder {
         made.region = r;
         made.phase = phase;
         made.number = static_cast<int32_t>(&stage - program.stages.data());
+        made.ahead = static_cast<int32_t>(program.stages.size()) - 1 - made.number;
         for (const Item& item : stage.run) made.is_heavy = made.is_heavy || is_heavy(r, item);
         if (const int64_t bytes = sent(r, stage); bytes > 0) made.most = std::max(kFewest, kSentAtOnce / bytes);
         const std::set<int32_t> own = makes(stage);

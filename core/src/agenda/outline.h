@@ -37,6 +37,7 @@ struct StagePlan {
   Carries stores;              ///< values that it writes and other stages read
   std::vector<Item> entered;   ///< numbers are those of the outline
   bool is_heavy = false;       ///< does it work on arrays?
+  int32_t ahead = 0;           ///< stages after it in its phase
   /// Lanes that run it together, at most: what it sends then goes while it is in the cache, and others can begin.
   int64_t most = INT64_MAX;
 };

@@ -8,7 +8,8 @@
 
 namespace undertow::agenda {
 
-Agenda::Agenda(Run& run) : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables) {
+Agenda::Agenda(Run& run)
+    : TableRunner(run), outline_(*run.plan.outline), frames_(run.plan, outline_, run.tables, run.wire != nullptr) {
   if (run.wire != nullptr) crossing_.emplace(*run.wire, run.plan, outline_, run.tables);
 }
 
@@ -23,8 +24,17 @@ void Agenda::queue(Frame* frame) {
   }
 }
 
-/// Cheap stages first, so that as many frames as possible reach the heavy ones; then the stage where most wait, since
-/// the others gain frames in the meantime.
+/// What goes first among stages that are equally heavy: where most wait, since the others gain frames in the meantime;
+/// or what the scheduler says of the frame that came last.
+int64_t Agenda::priority(size_t stage, const std::vector<Frame*>& queue) const {
+  switch (options_.scheduler) {
+    case Scheduler::Depth: return queue.back()->depth;
+    case Scheduler::LongestPath: return queue.back()->ahead + outline_.stages[stage].ahead;
+    default: return static_cast<int64_t>(queue.size());
+  }
+}
+
+/// Cheap stages first, so that as many frames as possible reach the heavy ones.
 size_t Agenda::best_stage(const Level& level) const {
   const auto& queues = level.queues;
   size_t best = queues.size();
@@ -32,7 +42,7 @@ size_t Agenda::best_stage(const Level& level) const {
     if (queues[k].empty()) continue;
     const bool is_heavy = outline_.stages[k].is_heavy;
     if (best == queues.size() || is_heavy < outline_.stages[best].is_heavy ||
-        (is_heavy == outline_.stages[best].is_heavy && queues[k].size() > queues[best].size()))
+        (is_heavy == outline_.stages[best].is_heavy && priority(k, queues[k]) > priority(best, queues[best])))
       best = k;
   }
   return best;
@@ -87,7 +97,7 @@ void Agenda::choose(Table& table, const ReplicaItem& item) {
   if (!crossing_) throw Stop{Stop::Kind::Internal};
   auto* to = reinterpret_cast<int64_t*>(tables_.own(table, item.to));
   const Access access;
-  for (size_t k = 0; k < batch_.size(); ++k) to[k] = choice(batch_[k]->path, item.salt, item.count);
+  for (size_t k = 0; k < batch_.size(); ++k) to[k] = choice(batch_[k]->path(), item.salt, item.count);
 }
 
 void Agenda::run_stage(const StagePlan& stage) {

@@ -81,6 +81,7 @@ class Agenda final : public TableRunner {
   // run.cpp: stages
   void queue(Frame* frame);
   size_t best_stage(const Level& level) const;
+  int64_t priority(size_t stage, const std::vector<Frame*>& queue) const;
   void run_stage(const StagePlan& stage);
   void give_entries(Table& table);
   void load(Table& table, int32_t number);
@@ -111,7 +112,7 @@ class Agenda final : public TableRunner {
   void enter_recv(int32_t number);
   /// Frames of a part know their tags.
   void label(Frame& frame, const Path& parent) const {
-    if (crossing_) frame.path = child(parent, frame.site, frame.index);
+    if (crossing_) frame.path() = child(parent, frame.site, frame.index);
   }
   void enter_map(Frame& frame, Table& table, int32_t lane, int32_t number);
   void carry_mapped(std::span<Frame* const> lanes, const Table& table, int64_t lane, const MapItem& item,

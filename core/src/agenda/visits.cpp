@@ -41,7 +41,7 @@ void Agenda::enter(Invocation& invocation) {
       frame->depth = invocation.depth;
       frame->entry = part->entry_of(lane);
       frame->index = static_cast<int64_t>(visit.frames.size());
-      frame->path = kRoot;  // of main: no other invocation crosses
+      if (crossing_) frame->path() = kRoot;  // of main: no other invocation crosses
       visit.frames.push_back(frame);
     }
     if (invocation.depth > 0) stats_.activations += part->lanes;  // main is not counted

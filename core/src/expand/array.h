@@ -1,4 +1,7 @@
 // Arrays of a run: a block that begins with its shape. They are reference counted; constants are not.
+//
+// Where several threads run (`kIsShared`), counts are atomic: who drops the last reference has seen all that others
+// did with the array.
 #pragma once
 
 #include <cstring>
@@ -34,18 +37,50 @@ inline Block* array_in(uint64_t cell) {
   return as_array(cell);
 }
 
-inline uint64_t shared(uint64_t cell) {
+// Counts that may be shared by threads: of references, of what is waited for.
+
+template <bool kIsShared, class T>
+T load(const T& count) {
+  if constexpr (kIsShared)
+    return __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+  else
+    return count;
+}
+template <bool kIsShared, class T>
+void add_one(T& count) {
+  if constexpr (kIsShared)
+    __atomic_fetch_add(&count, T{1}, __ATOMIC_RELAXED);
+  else
+    ++count;
+}
+template <class T>
+T one_more(T& count) {  // always atomic
+  return static_cast<T>(__atomic_add_fetch(&count, T{1}, __ATOMIC_ACQ_REL));
+}
+/// What is left; who gets 0 has seen what the others did before.
+template <bool kIsShared, class T>
+T take_one(T& count) {
+  if constexpr (kIsShared)
+    return static_cast<T>(__atomic_sub_fetch(&count, T{1}, __ATOMIC_ACQ_REL));
+  else
+    return --count;
+}
+
+template <bool kIsShared>
+uint64_t shared(uint64_t cell) {
   Block* array = array_in(cell);
-  if (array->refs != kConstant) ++array->refs;
+  if (load<kIsShared>(array->refs) != kConstant) add_one<kIsShared>(array->refs);
   return cell;
 }
 
-inline void drop(Pool& pool, Block* array) {
-  if (array != nullptr && array->refs != kConstant) pool.drop(array);
+template <class Memory>
+void drop(Memory& memory, Block* array) {
+  if (array != nullptr && load<Memory::kShared>(array->refs) != kConstant) memory.drop(array);
 }
 
-inline Block* make_array(Pool& pool, const int64_t* shape, int rank, DType dtype) {
-  Block* array = pool.take(shape_bytes(rank) + array_bytes(dtype, shape, rank));
+template <class Memory>
+Block* make_array(Memory& memory, const int64_t* shape, int rank, DType dtype) {
+  Block* array = memory.take(shape_bytes(rank) + array_bytes(dtype, shape, rank));
   if (rank > 0) std::memcpy(shape_of(array), shape, static_cast<size_t>(rank) * 8);
   return array;
 }
@@ -55,8 +90,9 @@ inline bool is_array(int rank, DType dtype) { return rank > 0 || size_of(dtype) 
 inline bool is_array(const ValueType& type) { return is_array(type.rank(), type.dtype); }
 
 /// A value as a cell: the number itself, or a new array.
-inline uint64_t make_cell(Pool& pool, const void* data, const int64_t* shape, int rank, DType dtype) {
-  Block* array = is_array(rank, dtype) ? make_array(pool, shape, rank, dtype) : nullptr;
+template <class Memory>
+uint64_t make_cell(Memory& memory, const void* data, const int64_t* shape, int rank, DType dtype) {
+  Block* array = is_array(rank, dtype) ? make_array(memory, shape, rank, dtype) : nullptr;
   uint64_t number = 0;
   const int64_t bytes = View{nullptr, 0, shape, rank, dtype}.bytes();
   if (bytes > 0)

@@ -1,4 +1,4 @@
-// Copies of templates, and what they share: entries, lanes of maps, and the table of values saved for later phases.
+// Copies of templates, and what they share: entries, lanes of maps.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,8 @@
 #include "undertow/memory.h"
 
 namespace undertow::expand {
+
+struct Sums;
 
 /// Identifies an activation: a hash of the caller's path, the site, and the number of the iteration or lane.
 struct Path {
@@ -29,22 +31,13 @@ struct Path {
   }
 };
 
-/// The sum collected for one hoisted value of an entry.
-struct Sum {
-  bool is_there = false;
-  uint64_t cell = 0;             ///< a scalar, or an array
-  std::vector<int64_t> numbers;  ///< indices of the rows
-  Block* rows = nullptr;
-  int64_t used = 0;  ///< bytes of `rows`
-};
-
 /// The hoisted values and sums that all activations below an entry share.
 struct Entry {
-  int64_t refs;
+  int64_t refs;  ///< atomic, if threads share
   const Entering* row;
-  const Template* caller;  ///< its slot types say which values are arrays
-  std::vector<uint64_t> values;
-  std::vector<Sum> sums;
+  const Template* caller;        ///< its slot types say which values are arrays
+  std::vector<uint64_t> values;  ///< written when it is made
+  Sums* sums;                    ///< written by what ends below it (sums.h); read when that has ended
 };
 
 struct Copy;
@@ -54,16 +47,19 @@ struct Lanes {
   Copy* parent;
   const Entering* row;
   int64_t count;
-  int64_t made, ended;
+  int64_t made;   ///< by whoever has taken these lanes from the queue, where they are once
+  int64_t ended;  ///< atomic, if threads share
   int32_t visits;
   struct Gathered {
-    int64_t lacking;               ///< lanes that have not returned it
-    Block* array = nullptr;        ///< if lanes return scalars
-    std::vector<uint64_t> values;  ///< if they return arrays
+    int64_t lacking;               ///< lanes that have not returned it; atomic, if threads share
+    Block* array = nullptr;        ///< if lanes return scalars; each writes its own
+    std::vector<uint64_t> values;  ///< if they return arrays; each writes its own
   };
   std::vector<Gathered> results;
 };
 
+/// Slots are written by one step each, before the steps that read them are ready. What is not atomic is written when
+/// the copy is made.
 struct Copy {
   const Template* made_of;
   Copy* parent;
@@ -71,80 +67,27 @@ struct Copy {
   Entry* entry;
   Lanes* lanes;
   int64_t index;  ///< of the iteration or lane; -1 for calls
-  int32_t left;   ///< steps that are ready or fire now, and copies and maps below that have not gone
+  int32_t left;   ///< steps that are ready or fire now, copies and maps below that have not gone; atomic, if shared
   int32_t visits;
   int64_t depth;
+  int64_t ahead;  ///< how long the longest path is from its end to that of the run
   Path path;
   uint64_t slots[1];
 
+  /// Atomic, if threads share.
   uint32_t* counts() { return reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(this) + made_of->counts_at); }
+  /// What is collected in it and below it, by number of the part: see sums.h.
+  uint64_t* parts() { return reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(this) + made_of->parts_at); }
 };
 
 constexpr int64_t copy_head() { return static_cast<int64_t>(sizeof(Copy)) - 8; }
 
-/// Memory for copies and records: a free list for each size class.
-class Arena {
- public:
-  explicit Arena(Pool& pool) : pool_(pool) {}
-
-  /// The size class, computed once for each template rather than at each call.
-  static int32_t size_number(int64_t bytes) { return static_cast<int32_t>((bytes + 31) / 32); }
-  void reserve(int32_t number) {
-    if (static_cast<size_t>(number) >= free_.size()) free_.resize(static_cast<size_t>(number) + 1, nullptr);
-  }
-  void* take(int32_t number) {  ///< which must have been reserved
-    Free*& first = free_[static_cast<size_t>(number)];
-    if (first == nullptr) [[unlikely]]
-      return fresh(number);
-    Free* found = first;
-    first = found->next;
-    return found;
-  }
-  void give(void* object, int32_t number) {
-    Free* free = static_cast<Free*>(object);
-    free->next = free_[static_cast<size_t>(number)];
-    free_[static_cast<size_t>(number)] = free;
-  }
-
- private:
-  struct Free {
-    Free* next;
-  };
-  void* fresh(int32_t number);
-
-  Pool& pool_;
-  std::vector<Free*> free_;
-  std::byte* at_ = nullptr;
-  std::byte* end_ = nullptr;
-  int64_t size_ = 128;
-};
-
-/// Records by path and body: those of one body look alike. Open addressing; a place is freed by moving up those behind
-/// it.
-class Table {
- public:
-  explicit Table(Pool& pool) : pool_(pool) {}
-
-  /// The record of an activation, or null.
-  uint64_t* get(const Path& path, int32_t body) { return size_ == 0 ? nullptr : find(path, body)->record; }
-  void put(const Path& path, int32_t body, uint64_t* record);  ///< of an activation that has none
-  void remove(const Path& path, int32_t body);
-
- private:
-  struct Row {
-    Path path;
-    uint64_t* record;
-    int32_t body;
-  };
-  size_t home(const Path& path) const { return path.words[0] & (size_ - 1); }
-  Row* find(const Path& path, int32_t body);
-  void grow();
-
-  Pool& pool_;
-  Block* block_ = nullptr;
-  Row* rows_ = nullptr;
-  size_t size_ = 0;
-  size_t used_ = 0;
+/// A place in a program's order: a step of a copy; of a map, the lane. Places of one copy are in the order of its
+/// steps, and what a step enters comes at its place.
+struct Place {
+  const Copy* copy = nullptr;
+  int32_t order = 0;
+  int64_t index = -1;
 };
 
 }  // namespace undertow::expand

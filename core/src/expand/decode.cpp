@@ -9,6 +9,7 @@
 
 #include "array.h"
 #include "copy.h"
+#include "heap.h"
 #include "plan/int_reader.h"
 #include "undertow/elementwise.h"
 #include "undertow/expand.h"
@@ -17,7 +18,7 @@
 namespace undertow::expand {
 namespace {
 
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
 
 Layout read_layout(IntReader& in) {
   Layout layout{in.count(), in.count(), in.count()};
@@ -44,6 +45,7 @@ class Decoder {
     if (templates == 0) not_a_plan("there is no main");
     plan_.templates.resize(z(templates));
     ups_.resize(z(templates));
+    collects_.resize(z(templates));
     for (Template& made : plan_.templates) read_template(made);
     Template& main = plan_.templates[0];
     read(plan_.inputs, [&] { return slot_of(main); });
@@ -59,6 +61,8 @@ class Decoder {
       if (z(up.a) >= plan_.fetches.size() || !is_given(plan_.fetches[z(up.a)], up.b))
         not_a_plan("there is no such fetch");
     for (const Template& made : plan_.templates) check(made);
+    find_collecting();
+    for (Template& made : plan_.templates) lay_out(made);
   }
 
  private:
@@ -155,16 +159,13 @@ class Decoder {
     made.start = read_program(made);
     made.steps.resize(z(in_.count()));
     for (Step& step : made.steps) read_step(made, step);
-    made.counts_at = copy_head() + 8 * int64_t{made.layout.all};
-    made.copy_size =
-        Arena::size_number(std::max(static_cast<int64_t>(sizeof(Copy)),
-                                    made.counts_at + 4 * static_cast<int64_t>((made.counts.size() + 3) / 4 * 4)));
-    made.record_size = Arena::size_number(8 * int64_t{made.record.all});
+    made.record_size = size_number(8 * int64_t{made.record.all});
     while (made.counts.size() % 4 != 0) made.counts.push_back(0);  // `open` copies 16 bytes at a time
   }
 
   void read_step(Template& made, Step& step) {
     const int32_t kind = in_.between(0, 7);
+    step.ahead = in_.between(0, IntReader::kMost);
     step.program = read_program(made);
     switch (kind) {
       case 0: read_op(made, step); break;
@@ -199,6 +200,7 @@ class Decoder {
         if (collect.is_rows ? !is_integer(type(made, collect.values[0]))
                             : !is_float(type(made, collect.values[1])) || collect.values[0] != collect.values[1])
           not_a_plan("what is collected is neither rows nor a float");
+        collects_[z(made.number)] = true;
         step.extra = added(plan_.collects, collect);
         break;
       }
@@ -296,6 +298,7 @@ class Decoder {
     read(row.hoists, [&] { return operand(made); });
     row.entry = entry_of(made);
     if (!row.hoists.empty() && row.entry == kNoSlot) not_a_plan("an entry has no place");
+    if (row.kind == Entering::Kind::Map && row.entry != kNoSlot) not_a_plan("a map makes an entry");
     for (auto* pairs : {&row.arguments, &row.mapped})
       read(*pairs, [&] { return Pair{operand(made), in_.between(kNoSlot, IntReader::kMost)}; });
     row.counted = operand_of(made);
@@ -308,7 +311,51 @@ class Decoder {
     });
     row.done = read_program(made);
     read(row.visits, [&] { return in_.between(0, IntReader::kMost); });
+    row.order = static_cast<int32_t>(&step - made.steps.data());
+    row.ahead = step.ahead;
     step.extra = added(plan_.enterings, std::move(row));
+  }
+
+  static bool enters(const Step& step) {
+    return step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map;
+  }
+
+  /// Which templates collect for the entry that their copies are below, in steps of their own or in what they enter?
+  void find_collecting() {
+    std::vector<std::vector<int32_t>> callers(plan_.templates.size());
+    for (const Template& made : plan_.templates)
+      for (const Step& step : made.steps)
+        if (enters(step) && plan_.enterings[z(step.extra)].entry == kNoSlot)
+          callers[z(plan_.enterings[z(step.extra)].callee)].push_back(made.number);
+    std::vector<int32_t> todo;
+    for (size_t k = 0; k < collects_.size(); ++k)
+      if (collects_[k]) todo.push_back(static_cast<int32_t>(k));
+    while (!todo.empty()) {
+      const int32_t callee = todo.back();
+      todo.pop_back();
+      for (int32_t caller : callers[z(callee)])
+        if (!collects_[z(caller)]) {
+          collects_[z(caller)] = true;
+          todo.push_back(caller);
+        }
+    }
+  }
+
+  /// Where what stands in a copy, now that it is known what collects. A series is kept even if its sums go to an entry.
+  void lay_out(Template& made) {
+    for (Step& step : made.steps) {
+      if (step.code == StepCode::Collect) step.part = made.parts++;
+      if (!enters(step)) continue;
+      Entering& row = plan_.enterings[z(step.extra)];
+      const bool is_one = row.kind == Entering::Kind::Call;
+      if (!collects_[z(row.callee)] || (is_one && row.entry != kNoSlot)) continue;
+      row.part = made.parts++;
+      if (!is_one) made.series.push_back(row.part);
+    }
+    // What is collected in main, or in what it enters, is for entries.
+    made.counts_at = copy_head() + 8 * int64_t{made.layout.all};
+    made.parts_at = made.counts_at + 4 * static_cast<int64_t>(made.counts.size());
+    made.copy_size = size_number(std::max(static_cast<int64_t>(sizeof(Copy)), made.parts_at + 8 * int64_t{made.parts}));
   }
 
   static bool is_float(const ValueType& type) { return is_inexact(type.dtype); }
@@ -385,8 +432,7 @@ class Decoder {
       } else {
         tails[k].push_back(step.program.tail);
       }
-      if (step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map)
-        check(made, plan_.enterings[z(step.extra)]);
+      if (enters(step)) check(made, plan_.enterings[z(step.extra)]);
     }
     check_tails(tails);
   }
@@ -443,8 +489,7 @@ class Decoder {
       not_a_plan("it is not known how many lanes there are");
     for (const Step& step : callee.steps) {
       if (step.code == StepCode::Again && row.kind != Entering::Kind::Loop) not_a_plan("what is no loop goes on");
-      const bool enters = step.code == StepCode::Call || step.code == StepCode::Loop || step.code == StepCode::Map;
-      if (enters && plan_.enterings[z(step.extra)].has_path && !row.has_path) not_a_plan("a path is not known");
+      if (enters(step) && plan_.enterings[z(step.extra)].has_path && !row.has_path) not_a_plan("a path is not known");
     }
     if (callee.record.all > 0 && !row.has_path) not_a_plan("a path is not known");
     if (callee.phase != row.phase) not_a_plan("another phase is entered");
@@ -477,6 +522,7 @@ class Decoder {
   std::span<const std::string> words_;
   std::vector<BoundKernel> kernels_;                        // their kernels are the plan's
   std::vector<std::vector<Edge>> ups_;                      // of each template: what it hands up
+  std::vector<bool> collects_;                              // of each template: for the entry that it is below
   std::map<int32_t, std::vector<const Template*>> bodies_;  // the phases of each
 };
 

@@ -40,9 +40,11 @@ constexpr int kFlags = 0;
 constexpr uint64_t kBatchKind = 0xb5, kCreditKind = 0xc5;
 constexpr int kKindShift = 56;
 constexpr uint64_t kLongest = uint64_t{1} << 40;  // bytes of a batch
-constexpr size_t kBuffer = 1 << 18;               // what is read at once, unless a batch is larger
-constexpr size_t kKept = 1 << 24;                 // bytes: larger memory is not kept between batches
-constexpr size_t kSpares = 16;                    // of usual size; of large memory one is enough
+// What is read at once, unless a batch is larger. 64 rows of 4 KiB and their tags fit: else each would take two reads,
+// of which the second wakes a process for a few bytes.
+constexpr size_t kBuffer = 5 << 16;
+constexpr size_t kKept = 1 << 24;  // bytes: larger memory is not kept between batches, nor more of it
+constexpr size_t kSpares = 16;
 constexpr int64_t kUnsent = 1 << 20;    // bytes that wait for a socket: more would leave the cache before they go
 constexpr int kSocketBuffer = 1 << 18;  // asked for; what a machine allows is usually less
 constexpr size_t kAtOnce = 16;          // frames in one call of the system
@@ -101,10 +103,14 @@ struct Wire::Peer {
   Peer& operator=(const Peer&) = delete;
   ~Peer() { close(socket); }
 
-  /// Memory, of which the first bytes are a batch.
+  /// Memory, of which the first bytes are a batch; and what is lent, which follows them.
   struct Batch {
     std::string memory;
-    int64_t size = 0;
+    int64_t size = 0;  ///< of all
+    std::span<const std::byte> lent{};
+    Keep keep{};
+
+    size_t own() const { return z(size) - lent.size(); }
   };
   struct Frame {
     Head head;
@@ -122,8 +128,8 @@ struct Wire::Peer {
     return !is_broken && (!going.empty() || is_due() || (!waiting.empty() && may_go(waiting.front())));
   }
 
-  void push() {
-    const int64_t size = batch.size();
+  void push(std::span<const std::byte> lent = {}, Keep keep = {}) {
+    const int64_t size = batch.size() + static_cast<int64_t>(lent.size());
     if (size == 0) return;
     ++counts.sent;
     counts.sent_bytes += size;
@@ -132,8 +138,9 @@ struct Wire::Peer {
     if (!spares.empty()) {
       memory = std::move(spares.back());
       spares.pop_back();
+      spare_bytes -= memory.size();
     }
-    waiting.push_back({batch.exchange(std::move(memory)), size});
+    waiting.push_back({batch.exchange(std::move(memory)), size, lent, std::move(keep)});
     write();
   }
 
@@ -156,20 +163,21 @@ struct Wire::Peer {
       }
       if (is_due()) begin(kCreditKind, {});
       if (going.empty()) return;
-      std::array<iovec, 2 * kAtOnce + 2> pieces;
+      std::array<iovec, 3 * kAtOnce + 3> pieces;
       int count = 0;
       size_t skip = written;
       for (Frame& frame : going) {
-        for (const auto& [at, size] : {std::pair<void*, size_t>{&frame.head, sizeof frame.head},
-                                       {frame.body.memory.data(), z(frame.body.size)}}) {
+        for (const auto& [at, size] : {std::pair<const void*, size_t>{&frame.head, sizeof frame.head},
+                                       {frame.body.memory.data(), frame.body.own()},
+                                       {frame.body.lent.data(), frame.body.lent.size()}}) {
           if (skip >= size) {
             skip -= size;
           } else {
-            pieces[z(count++)] = {static_cast<char*>(at) + skip, size - skip};
+            pieces[z(count++)] = {const_cast<char*>(static_cast<const char*>(at)) + skip, size - skip};
             skip = 0;
           }
         }
-        if (z(count) + 2 > pieces.size()) break;
+        if (z(count) + 3 > pieces.size()) break;
       }
       msghdr message{};
       message.msg_iov = pieces.data();
@@ -190,37 +198,56 @@ struct Wire::Peer {
       written -= going.front().size();
       going_bytes -= static_cast<int64_t>(going.front().size());
       std::string& memory = going.front().body.memory;
-      const bool is_kept =
-          memory.size() <= kBuffer ? spares.size() < kSpares : spares.empty() && memory.size() <= kKept;
-      if (is_kept && !memory.empty()) spares.push_back(std::move(memory));
+      if (!memory.empty() && spares.size() < kSpares && spare_bytes + memory.size() <= kKept) {
+        spare_bytes += memory.size();
+        spares.push_back(std::move(memory));
+      }
       going.pop_front();
     }
   }
 
-  /// Read once, and hand on what is complete. Whether something was.
+  /// What is lent goes nowhere any more, so neither does anything else.
+  void give_up() {
+    const auto lends = [](const Batch& body) { return !body.lent.empty(); };
+    if (std::ranges::none_of(waiting, lends) &&
+        std::ranges::none_of(going, [&](const Frame& frame) { return lends(frame.body); }))
+      return;
+    is_broken = true;
+    waiting.clear();
+    going.clear();
+  }
+
+  /// Read once, and hand on what is complete. Whether something was. After the rest of a long batch, the buffer takes
+  /// what follows it.
   bool read(const Each& each) {
-    if (need == 0) {
-      buffer.grow(kBuffer);
-    } else if (long_end == long_batch.size()) {
+    buffer.grow(kBuffer);
+    if (need > 0 && long_end == long_batch.size())
       long_batch.grow(std::min(need, 2 * long_batch.size()));  // a length is believed as far as bytes come
-    }
-    std::byte* const to = need == 0 ? buffer.data() + end : long_batch.data() + long_end;
-    const size_t room = need == 0 ? kBuffer - end : std::min(need, long_batch.size()) - long_end;
-    const ssize_t got = recv(socket, to, room, 0);
+    const size_t room = need == 0 ? 0 : std::min(need, long_batch.size()) - long_end;
+    std::array<iovec, 2> places;
+    size_t count = 0;
+    if (need > 0) places[count++] = {long_batch.data() + long_end, room};
+    if (long_end + room == need) places[count++] = {buffer.data() + end, kBuffer - end};
+    msghdr message{};
+    message.msg_iov = places.data();
+    message.msg_iovlen = static_cast<decltype(message.msg_iovlen)>(count);
+    const ssize_t got = recvmsg(socket, &message, 0);
     if (got <= 0) {
       is_lost = got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
       return false;
     }
     bool came = false;
-    if (need == 0) {
-      end += z(got);
-      came = parse(each);
-    } else if ((long_end += z(got)) == need) {
+    const size_t of_long = std::min(z(got), room);
+    end += z(got) - of_long;
+    long_end += of_long;
+    if (need > 0 && long_end == need) {
       came = true;
+      long_end = 0;
       const size_t length = std::exchange(need, 0);
       hand_on(each, {long_batch.data(), length});
       if (long_batch.size() > kKept) long_batch.drop();
     }
+    if (need == 0) came |= parse(each);
     if (has_to_write()) write();
     return came;
   }
@@ -283,6 +310,7 @@ struct Wire::Peer {
   std::deque<Batch> waiting;  // without credit, or behind others
   std::deque<Frame> going;
   std::vector<std::string> spares;  // memory for batches
+  size_t spare_bytes = 0;           // of them
   size_t written = 0;               // of the first that goes
   int64_t waiting_bytes = 0, going_bytes = 0;
   int64_t outstanding = 0;      // bytes of batches that go or have gone, and for which no credit has come back
@@ -318,6 +346,15 @@ remote::Writer& Wire::to(int32_t part) { return peers_[z(part)]->batch; }
 void Wire::added(int32_t part) {
   Peer& peer = *peers_[z(part)];
   if (peer.batch.size() >= kBatch) peer.push();
+}
+
+void Wire::lend(int32_t part, std::span<const std::byte> bytes, Keep keep) {
+  peers_[z(part)]->push(bytes, std::move(keep));
+}
+
+void Wire::give_up() {
+  for (auto& peer : peers_)
+    if (peer) peer->give_up();
 }
 
 void Wire::flush() {

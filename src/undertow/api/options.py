@@ -36,7 +36,10 @@ from undertow.tracebacks import boundary
 ENGINES: dict[str, Engine] = {"reference": Reference(), "demand": Demand(), "waves": Waves(), "expand": Expand()}
 DEFAULT_ENGINE = engines.DEFAULT
 PYTHON = "python"  # no engine: the undecorated function runs, see `api/plain.py`
-_ORDERED = "reference"  # fires one node at a time, so it alone takes a scheduler
+# Engines that fire one node at a time take any scheduler; the first if none is named. The agenda of `waves` has
+# priorities for stages.
+_ORDERED = ("reference", "expand")
+_PRIORITIES = ("depth", "longest_path")
 _ORDERS = ("scheduler", "schedule_seed")
 _LIMITS = {f.name for f in fields(Options)}
 _OF_GRAPHS = {"engine", "simplify", "overflow", "reorder", "placement"}
@@ -65,6 +68,7 @@ class Settings:
             and not (self.is_checked or self.reorder or self.is_shared_out)
             and self.engine != PYTHON
             and self.find_engine().name == "waves"
+            and self.limits.scheduler is None
         )
         object.__setattr__(self, "quick", run_options(self.limits) if is_quick else None)
 
@@ -119,11 +123,12 @@ class Settings:
         stream = None if "seed" in changes else self.stream
         limits = replace(self.limits, **changes)
         chosen = Settings(engine, limits, is_simple, overflow, reorder, stream, self.is_shared_out, placement)
-        if orders and engine not in ("auto", _ORDERED):
+        is_priority = engine == "waves" and orders.get("scheduler") in _PRIORITIES and len(orders) == 1
+        if orders and engine not in ("auto", *_ORDERED) and not is_priority:
             name, value = next(iter(orders.items()))
             raise UndertowError(
-                f"{name}={brief(value)} applies to the engine {_ORDERED}, not to {engine}",
-                hint=f'write engine="{_ORDERED}", or leave engine out',
+                f"{name}={brief(value)} applies to the engines {' and '.join(_ORDERED)}, not to {engine}",
+                hint=f'write engine="{_ORDERED[0]}", or leave engine out',
             )
         return chosen
 
@@ -132,7 +137,7 @@ class Settings:
         if self.engine not in ("auto", PYTHON):
             return ENGINES[self.engine]
         is_ordered = any(getattr(self.limits, name) is not None for name in _ORDERS)
-        return ENGINES[_ORDERED if is_ordered else DEFAULT_ENGINE]
+        return ENGINES[_ORDERED[0] if is_ordered else DEFAULT_ENGINE]
 
     def for_part(self, number: int) -> Settings:
         """The settings of one of several runs that make up a map: each draws other random numbers."""
@@ -205,12 +210,14 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
                     quarter of what is free when Undertow is imported
     frames          how many frames a run may have at once; None for no limit
     timeout         seconds that a call may take; None for no limit
-    threads         how many threads the engine may use; None for one per core
+    threads         how many threads the engine may use; None for one per core, in the engine "expand" for one
     check_finite    make a float result with nan or inf an error
     trace           a file to write every event of the run to, as JSON lines; or a list to append them to
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does
     progress        show how far a run of more than two seconds has come, in terminals and notebooks
-    scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"
+    scheduler       which ready node fires next, in the engines "reference" and "expand": "fifo", "lifo", "random",
+                    "depth" (what is below most calls) or "longest_path" (what most nodes follow, one after the other);
+                    the last two also in "waves", where calls advance on their own: which stage runs next
     schedule_seed   of the random scheduler
     """
     around = settings()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from undertow.api.collection import collection_paused
+from undertow.api.late import LateView
 from undertow.api.open_lengths import Axes, are_long, means_the_same, open_axes, with_open_lengths
 from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, settings
 from undertow.api.placed import PlacedView
@@ -242,7 +243,11 @@ class Program:
             def replicated() -> StaticGraph:
                 return self.static(self.library(engine, is_simple, chosen.is_checked, chosen.reorder, is_placed=True))
 
-            return GraphView(self.static(library), library, replicated if self.names_devices() else None)
+            def late() -> LateView:
+                view: LateView = apart(self._within_bounds, LateView, self.captured.library, self.name)
+                return view
+
+            return GraphView(self.static(library), library, late, replicated if self.names_devices() else None)
 
 
 class Programs:
@@ -332,10 +337,15 @@ class GraphView:
     """A static graph for display: prints as text, renders as a picture in a notebook."""
 
     def __init__(
-        self, graph: StaticGraph, library: Library, replicated: Callable[[], StaticGraph] | None = None
+        self,
+        graph: StaticGraph,
+        library: Library,
+        late: Callable[[], LateView],
+        replicated: Callable[[], StaticGraph] | None = None,
     ) -> None:
         self.static = graph
         self.library = library
+        self._late = late
         self._replicated = replicated
 
     def __str__(self) -> str:
@@ -368,6 +378,13 @@ class GraphView:
         placement="auto" finds what pays, for any number of workers.
         """
         return PlacedView(self.static if self._replicated is None else self._replicated(), workers, placement)
+
+    def late(self) -> LateView:
+        """The graph as it was written, and which arguments of its calls are computed by need.
+
+        All else is computed at once, many calls together.
+        """
+        return self._late()
 
     def text(self, spans: bool = True) -> str:
         """The text form; `undertow.ir.text.parse` reads it back."""

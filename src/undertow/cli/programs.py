@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import importlib
 import importlib.util
@@ -16,19 +17,20 @@ from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
 
 import undertow as ut
+from undertow.api.late import LateView
 from undertow.api.options import ENGINES, settings
+from undertow.api.placed import PlacedView
 from undertow.api.program import GraphView
 from undertow.cli.console import check_options, make_console, table, telling_errors
 from undertow.engines.contract import rows_of
-from undertow.errors import UndertowError
+from undertow.errors import Span, UndertowError
 from undertow.frontend.values import tree
-from undertow.ir.graph import Node
 from undertow.ir.trace import show_tag
 from undertow.passes.pipeline import library_steps
 from undertow.passes.report import size
@@ -70,7 +72,9 @@ def run(
     target: Target,
     values: Values = None,
     engine: Annotated[str, typer.Option(help=f"One of auto, {', '.join(ENGINES)}.")] = "auto",
-    scheduler: Annotated[str | None, typer.Option(help="Which ready node fires next: fifo, lifo or random.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Which ready node fires next: fifo, lifo, random, depth or longest_path.")
+    ] = None,
     schedule_seed: Annotated[int | None, typer.Option(help="Seed of the random scheduler.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the program's random numbers.")] = None,
     max_depth: Annotated[int | None, typer.Option(help="Maximum depth of nested calls.")] = None,
@@ -108,6 +112,7 @@ def graph(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the plan that the engine executes.")] = False,
     passes: Annotated[bool, typer.Option("--passes", help="Print what each pass does.")] = False,
+    late: Annotated[bool, typer.Option("--late", help="Say which arguments are computed by need.")] = False,
     placed: Annotated[bool, typer.Option("--placed", help="Cut it into the parts that its devices name.")] = False,
     workers: Annotated[int | None, typer.Option(min=0, help="With --placed: how many workers there are.")] = None,
     placement: Annotated[
@@ -131,6 +136,8 @@ def graph(
             raise _usage("a placement is for --placed", "--placement")
         if placed and (plan or passes):
             raise _usage("a placed graph is neither a plan nor a list of passes", "--placed")
+        if late and (placed or plan or passes):
+            raise _usage("late arguments are shown in the graph as it was written", "--late")
         view = _from_here(function.graph(*arguments))
         if passes:
             chosen = settings()
@@ -142,7 +149,11 @@ def graph(
         elif plan:
             text = str(function.plan(*arguments)).rstrip("\n")
         else:
-            shown = view.placed(workers, (placement or Placement.devices).value) if placed else view
+            shown: GraphView | PlacedView | LateView = view
+            if placed:
+                shown = view.placed(workers, (placement or Placement.devices).value)
+            elif late:
+                shown = _from_here(view.late())
             text = {Format.text: shown.__str__, Format.svg: shown.svg, Format.dot: shown.dot}[format]().rstrip("\n")
         if output is None:
             typer.echo(text)
@@ -248,16 +259,22 @@ def _format_of(output: Path | None) -> Format:
     return _SUFFIXES[suffix]
 
 
-def _from_here(view: GraphView) -> GraphView:
+_View = TypeVar("_View", GraphView, LateView)
+
+
+def _from_here(view: _View) -> _View:
     """The same graph with file names relative to the working directory, as in compiler output."""
     here = os.getcwd() + os.sep
 
-    def shorten(node: Node) -> Node:
-        if node.span is None or not node.span.file.startswith(here):
-            return node
-        return replace(node, span=replace(node.span, file=node.span.file[len(here) :]))
+    def shorten(span: Span | None) -> Span | None:
+        return span if span is None or not span.file.startswith(here) else replace(span, file=span.file[len(here) :])
 
-    return GraphView(replace(view.static, nodes=tuple(map(shorten, view.static.nodes))), view.library)
+    shown = copy.copy(view)
+    nodes = tuple(replace(node, span=shorten(node.span)) for node in view.static.nodes)
+    shown.static = replace(view.static, nodes=nodes)
+    if isinstance(shown, LateView):
+        shown.calls = [replace(call, span=shorten(call.span)) for call in shown.calls]
+    return shown
 
 
 def _zeros(function: ut.Function) -> list[Any]:

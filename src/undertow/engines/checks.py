@@ -1,4 +1,4 @@
-"""Checks and messages that all engines share: inputs, kernel results, stacked lanes, limits, tag tracebacks."""
+"""Checks and messages that all engines share: inputs, kernel results, limits, tag tracebacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from undertow.errors import (
 )
 from undertow.ir.graph import StaticGraph
 from undertow.ir.trace import Tag
-from undertow.types import CTL, DType, Type, type_of
+from undertow.types import CTL, DType, type_of
 
 Value = Any  # a NumPy scalar or array of the declared type
 
@@ -74,22 +74,6 @@ def check_finite(value: Value, op: str) -> None:
     if value.dtype.kind in "fc" and not np.isfinite(value).all():
         what = "nan" if np.isnan(value).any() else "inf"
         raise Fault(f"{op} returned {what}", hint="run without check_finite to allow it", kind=FloatingPointError)
-
-
-def stack_lanes(values: Sequence[Value], type_: Type) -> Value:
-    """The results of all lanes of a map as one value."""
-    if type_ == CTL:
-        return GO
-    if not values:
-        return np.zeros([0, *(d if isinstance(d, int) else 0 for d in type_.shape[1:])], type_.dtype.numpy)
-    shapes = {value.shape for value in values}
-    if len(shapes) > 1:
-        raise Fault(
-            f"the results of a map have different shapes: {', '.join(map(str, sorted(shapes)))}",
-            hint="pad them to one shape",
-            kind=ValueError,
-        )
-    return np.array(values, type_.dtype.numpy)
 
 
 # --------------------------------------------------------------------------------------------------------------

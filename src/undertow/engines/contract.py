@@ -20,7 +20,7 @@ from undertow.ir.trace import Event, Tag
 
 MAX_DEPTH = 2_000_000  # of calls, unless more is asked for: the core knows it too (core/include/undertow/run.h)
 MAX_DEPTH_IN_PYTHON = 200_000  # the same on `reference` and `demand`, where a call takes some ten microseconds
-SCHEDULERS = ("fifo", "lifo", "random")
+SCHEDULERS = ("fifo", "lifo", "random", "depth", "longest_path")
 Result = Array | np.generic  # a NumPy scalar where the type has no dimensions
 State = MutableMapping[str, Result]  # the values of variables, by their names in the graph
 
@@ -98,14 +98,14 @@ def _is_path(value: object) -> bool:
 class Options:
     """How to run; an engine ignores options that it has no use for. None means no limit."""
 
-    scheduler: str | None = None  # which ready node fires next: "fifo", "lifo" or "random"; None: the engine's choice
+    scheduler: str | None = None  # which ready node fires next: one of SCHEDULERS; None: the engine's choice
     schedule_seed: int | None = None  # of the random scheduler
     seed: int | None = None  # of the program's random numbers
     frames: int | None = None  # at once
     max_depth: int | None = 2_000_000  # of nested calls; loops and maps add none; None: any depth
     memory: int | None = None  # maximum bytes in frames and their arrays; of `ut.options` also "512M" or "4G"
     timeout: float | None = None  # seconds
-    threads: int | None = None  # maximum number of threads; None: one per core
+    threads: int | None = None  # maximum number of threads; None: the engine's choice, most often one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
     trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`

@@ -17,10 +17,12 @@ import numpy.typing as npt
 
 from undertow import _core
 from undertow.engines import checks, progress
-from undertow.engines.contract import LateStats, Options, Result, State, Stats
+from undertow.engines.contract import SCHEDULERS, LateStats, Options, Result, State, Stats
 from undertow.errors import GraphError, InternalError, RunError
 from undertow.ir import trace
 from undertow.ir.graph import Array, Attr, Const, StaticGraph
+from undertow.ir.literal import show_attr
+from undertow.ops.lanes import stack_lanes
 from undertow.ops.op import CATALOGUE
 from undertow.plan.kernels import Traits
 from undertow.plan.plan import Kernel
@@ -88,9 +90,14 @@ class Encoder:
         return len(self.kernels) - 1
 
     def attribute(self, value: Attr) -> list[int]:
-        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value); 3: nothing."""
+        """0: an integer, 1: a word, 2: a tuple of integers, in pairs of (is there, value); 3: nothing.
+
+        A tuple of words is one word: no kernel of the core takes any.
+        """
         if isinstance(value, str):
             return [1, self.word(value)]
+        if isinstance(value, tuple) and any(isinstance(part, str) for part in value):
+            return [1, self.word(show_attr(value))]
         if isinstance(value, tuple):
             row = [2, len(value)]
             for part in value:
@@ -114,20 +121,22 @@ class Host:
         self.graph = graph
         self.state = state
         self.record = record
-        self.node = 0
 
     def wave(self, region: int, lanes: int, depth: int, phase: int, stage: int) -> None:
         assert self.record is not None
         self.record(trace.WaveStarted(region, lanes, depth, phase, stage))
 
     def apply(self, number: int, values: list[Any]) -> list[Any]:
-        self.node = number
         progress.hide()  # it may print
         node = self.graph.nodes[number]
         row = CATALOGUE[node.op]
         plain = [checks.as_plain(value) for value in values]
-        with np.errstate(all="ignore"):
-            results = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
+        try:
+            with np.errstate(all="ignore"):
+                results = row.state(self.state, plain, node.attrs) if row.state else row.eval(plain, node.attrs)
+        except RunError as error:  # the run may go on, with what comes before this in the program
+            error.span = error.span or node.span
+            raise
         conformed = (checks.conform(value, t.dtype, t.rank) for value, t in zip(results, node.types, strict=True))
         return [np.asarray(value, order="C") for value in conformed]
 
@@ -176,7 +185,6 @@ class NativePlan:
             if not where:  # of a worker
                 raise
             # from an operator that the host runs
-            error.span = error.span or self.graph.nodes[host.node].span
             error.calls = checks.calls_of(self.graph, where[0])
             raise
         except ValueError:
@@ -209,6 +217,11 @@ def limits_of(options: Options) -> tuple[int, int, int, float, bool, bool]:
         bool(options.check_finite),
         options.progress,
     )
+
+
+def scheduler_of(options: Options) -> int:
+    """In the core's order; 0 leaves the choice to the engine."""
+    return 0 if options.scheduler is None else 1 + SCHEDULERS.index(options.scheduler)
 
 
 def stats_of(graph: StaticGraph, engine: str, counted: _core.RunStats, seconds: float) -> Stats:
@@ -246,7 +259,7 @@ def error_of(graph: StaticGraph, stopped: Any, options: Options) -> BaseExceptio
         if kind == "not_finite":
             checks.check_finite(values[0], graph.nodes[number].op)
         if kind == "unequal_results":
-            checks.stack_lanes(values, Type(dtype_of(values[0].dtype)))
+            stack_lanes(values, Type(dtype_of(values[0].dtype)))
         if kind == "missing":
             return GraphError("the plan reads a column that was dropped or never written", span)
         if kind not in checks.STOPS:

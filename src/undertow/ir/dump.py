@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from undertow.errors import Span
-from undertow.ir.graph import Const, FunctionGraph, Graph, Library, Operand, Port, Region, StaticGraph
+from undertow.ir.graph import EMPTY, Attrs, Const, FunctionGraph, Graph, Library, Operand, Port, Region, StaticGraph
 from undertow.ir.implied import VERSION, homes_of, is_pair, prefix, signature_block, start_name, starts_of
 from undertow.ir.literal import quote, show_attr, show_const, show_string
+from undertow.ir.variables import implied, variables_in
 from undertow.ir.walk import body_of
+from undertow.types import Type
 
 _LEFT, _RIGHT = 40, 80  # columns are padded up to these widths and no further, which keeps the text linear
 
@@ -25,10 +27,14 @@ def dump(graph: Library | StaticGraph, spans: bool = True) -> str:
     files: dict[tuple[str, str], int] | None = {} if spans else None
     if isinstance(graph, Library):
         head = [f"library {VERSION} main={quote(graph.main)}"]
-        body = [line for name, function in graph.functions.items() for line in _Printer(function, files).function(name)]
+        known = variables_in(node for function in graph.functions.values() for node in function.nodes)
+        parts = graph.functions.items()
+        body = [line for name, function in parts for line in _Printer(function, files, known).function(name)]
     else:
         head = [f"static {VERSION} {quote(graph.name)}"]
-        body = _Printer(graph, files).static()
+        known = variables_in(graph.nodes)
+        body = _Printer(graph, files, known).static()
+    head += [f"var {quote(name)}: {held}" for name, held in known.items()]
     for (file, function), number in (files or {}).items():
         head.append(f"file {number} {show_string(file)}" + (f" in {quote(function)}" if function else ""))
     return "\n".join(head + body) + "\n"
@@ -41,7 +47,7 @@ def dump_node(graph: Graph, number: int) -> str:
 
 def dump_nodes(graph: Graph, numbers: Iterable[int] | None = None) -> list[str]:
     """The lines of some nodes, or all, as `dump_node` gives them."""
-    printer = _Printer(graph, None)
+    printer = _Printer(graph, None, variables_in(graph.nodes))
     chosen = range(len(graph.nodes)) if numbers is None else numbers
     return ["".join(printer.node(number, -1)[:2]) for number in chosen]
 
@@ -59,11 +65,15 @@ def _join(*parts: str) -> str:
 
 
 class _Printer:
-    """Prints one graph. `files` numbers the (file, function) pairs of spans; None leaves spans out."""
+    """Prints one graph. `files` numbers the (file, function) pairs of spans; None leaves spans out.
 
-    def __init__(self, graph: Graph, files: dict[tuple[str, str], int] | None) -> None:
+    `variables` are those that the text declares.
+    """
+
+    def __init__(self, graph: Graph, files: dict[tuple[str, str], int] | None, variables: Mapping[str, Type]) -> None:
         self.graph = graph
         self.files = files
+        self.variables = variables
         self.owner = _owners(graph.regions)
         self.paths = [self.path(region) for region in graph.regions]
         self.homes = homes_of([region.name for region in graph.regions], self.paths)
@@ -112,10 +122,11 @@ class _Printer:
     def node(self, number: int, current: int) -> _Row:
         node = self.graph.nodes[number]
         left = quote(node.name) + (": " + ", ".join(map(repr, node.types)) if node.types else "")
+        said = implied(node, self.variables) if "variable" in node.attrs or "targets" in node.attrs else EMPTY
         right = _join(
             f" = {quote(node.op)}",
-            ", ".join(map(self.operand, node.inputs)),
-            *(f"{quote(key)}={show_attr(value)}" for key, value in node.attrs.items()),
+            ", ".join((*_variable_edges(said), *map(self.operand, node.inputs))),
+            *(f"{quote(key)}={show_attr(value)}" for key, value in node.attrs.items() if key not in said),
             f"^{self.ports(node.controls)}" if node.controls else "",
             self.within(node.region, self.homes.get(prefix(node.name), current)),
         )
@@ -227,6 +238,14 @@ class _Printer:
             head = f"site {number} {quote(site.kind)} {quote(site.label)}:"
             lines.append(_join(head, path, late, self.span(site.span)))
         return self.body(lines, set(), {}, -1)
+
+
+def _variable_edges(said: Attrs) -> list[str]:
+    """The operands that stand for these attributes: `&x`, or `&(x, y)`."""
+    several = said.get("targets")
+    if isinstance(several, tuple):
+        return [f"&({', '.join(quote(str(name)) for name in several)})"]
+    return [f"&{quote(said.text('variable'))}"] if said else []
 
 
 def _owners(regions: Sequence[Region]) -> list[int]:

@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     |(?P<digest>\$[0-9a-f]{{16}})
     |(?P<number>{PART}\+{PART}j|-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|-inf|nan\([0-9a-f]+\))
     |(?P<word>{WORD})
-    |(?P<mark>->|[:=,;^()\[\]@?])""",
+    |(?P<mark>->|[:=,;^()\[\]@?&])""",
     re.VERBOSE,
 )
 _Item = TypeVar("_Item")

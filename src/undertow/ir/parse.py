@@ -26,7 +26,8 @@ from undertow.ir.implied import VERSION, homes_of, param_node, prefix, start_nam
 from undertow.ir.line import Line, fail
 from undertow.ir.literal import RESERVED, digest, quote
 from undertow.ir.structure import BODY_KINDS
-from undertow.types import DTYPES
+from undertow.ir.variables import named
+from undertow.types import DTYPES, Type
 
 _DTYPES = frozenset(dtype.numpy for dtype in DTYPES.values())
 
@@ -37,6 +38,7 @@ class _Shared(NamedTuple):
     files: list[tuple[str, str]]
     constants: Mapping[str, Array]
     checked: dict[str, Const]  # big arrays may have many users and are checked and copied once
+    variables: dict[str, Type]
 
 
 class _Reader:
@@ -108,9 +110,10 @@ class _Reader:
         line.expect("=")
         op = line.name("an operator")
         inputs: list[Operand] = []
-        if line.peek() not in ("", "^", "@", "in") and line.peek(1) != "=":
+        attrs = self.variables(line)
+        has_operands = line.peek() not in ("", "^", "@", "in") and line.peek(1) != "="
+        if line.take(",") if attrs else has_operands:
             inputs = line.items(lambda: self.operand(line))
-        attrs: dict[str, Attr] = {}
         while line.peek(1) == "=":
             key = line.name("the name of an attribute")
             line.expect("=")
@@ -121,6 +124,21 @@ class _Reader:
         region = self.region(line) if line.take("in") else self.homes.get(prefix(name), self.current)
         node = Node(op, tuple(inputs), tuple(types), name, region, Attrs(**attrs), controls, self.span(line))
         self.add(node, line)
+
+    def variables(self, line: Line) -> dict[str, Attr]:
+        """The attributes that variable edges stand for: `&x`, or `&(x, y)`."""
+        if not line.take("&"):
+            return {}
+        is_several = bool(line.take("("))
+        names = line.items(lambda: self.variable(line), ")") if is_several else [self.variable(line)]
+        return dict(named(tuple(names), is_several, self.shared.variables))
+
+    def variable(self, line: Line) -> str:
+        at, name = line.at, line.name("a variable")
+        if name not in self.shared.variables:
+            line.at = at
+            line.fail(f"a variable that a line `var {quote(name)}: ...` declares")
+        return name
 
     def operand(self, line: Line) -> Operand:
         if line.peek() in DTYPES and line.peek(1) == "[":
@@ -224,19 +242,31 @@ def parse(text: str, constants: Mapping[str, Array] | None = None) -> Library | 
     lines = [line for number, row in enumerate(text.split("\n"), 1) if (line := Line(number, row)).tokens]
     if not lines:
         fail(1, "expected `library` or `static`, but there is no text")
-    first, shared = lines[0], _Shared([], constants or {}, {})
+    first, shared = lines[0], _Shared([], constants or {}, {}, {})
     kind = first.expect("library", "static")
     if first.integer("the version of the format") != VERSION:
         fail(first.number, f"only format {VERSION} is supported", first.text)
     at = 1
-    while at < len(lines) and not _is_node(lines[at]) and lines[at].take("file"):
+    while at < len(lines) and not _is_node(lines[at]) and (word := lines[at].take("file", "var")):
         line = lines[at]
+        at += 1
+        if word == "var":
+            _declare(line, shared)
+            continue
         if line.integer("the number of the file") != len(shared.files):
             fail(line.number, f"expected file number {len(shared.files)}", line.text)
         shared.files.append((line.string(), line.name("a function") if line.take("in") else ""))
         line.end()
-        at += 1
     return _library(first, lines[at:], shared) if kind == "library" else _static(first, lines[at:], shared)
+
+
+def _declare(line: Line, shared: _Shared) -> None:
+    name = line.name("a variable")
+    if name in shared.variables:
+        fail(line.number, f"variable {quote(name)} is declared twice", line.text)
+    line.expect(":")
+    shared.variables[name] = line.type()
+    line.end()
 
 
 def _library(first: Line, lines: Sequence[Line], shared: _Shared) -> Library:

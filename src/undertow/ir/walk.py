@@ -13,6 +13,7 @@ from typing import TypeVar
 from undertow.ir.budget import check, paced
 from undertow.ir.graph import EMPTY, Attr, FunctionGraph, Graph, Library, Node, Operand, Port, StaticGraph
 from undertow.ir.structure import BACK, ENTERS, INWARD, READS, SOURCES, STARTS
+from undertow.types import CTL
 
 _BATCH = 1024  # items between looks at the clock
 
@@ -64,6 +65,14 @@ def origin(graph: Graph, operand: Operand) -> Operand:
     while isinstance(operand, Port) and graph.nodes[operand.node].op == "switch":
         operand = graph.nodes[operand.node].inputs[1]
     return operand
+
+
+def is_order_token(graph: Graph, operand: Operand) -> bool:
+    """Is it a token that says what has happened, and no pivot of a region?"""
+    if not isinstance(operand, Port) or graph.type_of(operand) != CTL:
+        return False
+    before = origin(graph, operand)
+    return isinstance(before, Port) and graph.nodes[before.node].op != "start"
 
 
 def body_of(graph: Graph) -> list[int]:

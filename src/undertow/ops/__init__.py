@@ -19,12 +19,13 @@ from undertow.ops import (
     scatter,
     special,
     state,
+    update,
 )
 from undertow.ops.op import register
 
 FAMILIES = (
     arith, parts, special, logic, nn, reduce, linalg, factor, fft, array, index, scatter, put, create, random, debug,
-    state, replicas,
+    state, update, replicas,
 )  # fmt: skip
 
 for _family in FAMILIES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from undertow.ir.graph import Attrs
 from undertow.ir.structure import SOWS, is_primitive
 from undertow.ops.op import CATALOGUE
 
@@ -16,6 +17,19 @@ def acts(op: str) -> bool:
 def is_stateful(op: str) -> bool:
     """Does it read or assign a variable?"""
     return op in CATALOGUE and CATALOGUE[op].state is not None
+
+
+def variables_of(attrs: Attrs) -> tuple[str, ...]:
+    """The variables that a state operator with these attributes reads or assigns."""
+    several = attrs.get("targets")
+    if isinstance(several, tuple):
+        return tuple(str(name) for name in several)
+    return (attrs.text("variable"),) if "variable" in attrs else ()
+
+
+def assigns(op: str) -> bool:
+    """Does it assign variables?"""
+    return is_stateful(op) and CATALOGUE[op].effect
 
 
 def is_tagged(op: str) -> bool:

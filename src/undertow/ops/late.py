@@ -32,9 +32,13 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from undertow.ir.graph import Const, FunctionGraph, Operand, Port
-from undertow.ir.walk import components, grouped, ports_of
+from undertow.ir.walk import components, grouped, origin, ports_of
 from undertow.ops.cones import Cone, Uses, needed_nodes
+from undertow.ops.effects import is_pure
+from undertow.ops.funnel import Way, funneled
 from undertow.ops.strictness import Strictness
+
+_MOST_WAYS = 8  # to branches that use an argument: more would cost more to tell apart
 
 
 def may_have_late_calls(strictness: Strictness, graph: FunctionGraph) -> bool:
@@ -50,7 +54,8 @@ def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
     Between two of them, the last one may be replaced.
     """
     nodes = uses.graph.nodes
-    fed, partial = set(strictness.fed_calls(nodes)), set(_partial_calls(strictness, uses))
+    slow, calls = strictness.slow(nodes)
+    fed, partial = set(calls), set(_partial_calls(strictness, uses))
     entered: dict[tuple[str, tuple[int, ...]], Entered] = {}
     for number in sorted(fed | partial):
         node, results = nodes[number], uses.results(number)
@@ -62,27 +67,45 @@ def late_calls(strictness: Strictness, uses: Uses) -> Iterator[LateCall]:
         key = callee.name, results
         if key not in entered:
             entered[key] = Entered(strictness, callee, results)
-        call = _late_call(strictness, uses, number, entered[key]) if number in fed else None
+        at = entered[key]
+        call = None
+        if number in fed:
+            arguments = _may_be_late(strictness, uses, number, at)
+            call = _late_call(strictness, uses, number, at, arguments)
+            missed = [
+                index
+                for index in arguments
+                if (call is None or index not in call.roots)
+                and not slow.isdisjoint(port.node for port in ports_of((node.inputs[index],)))
+            ]
+            if (other := at.funneled(strictness, missed)) is not None:
+                call = _late_call(strictness, uses, number, other, arguments) or call
         if call is None and number in partial and _saves(strictness, callee, results):
-            call = LateCall(uses, number, entered[key], frozenset())
+            call = LateCall(uses, number, at, frozenset())
         if call is not None:
             yield call
 
 
-def _late_call(strictness: Strictness, uses: Uses, number: int, entered: Entered) -> LateCall | None:
+def _may_be_late(strictness: Strictness, uses: Uses, number: int, entered: Entered) -> list[int]:
+    """The arguments of a call that its callee may not need."""
     node, callee = uses.graph.nodes[number], entered.graph
-    late = [
+    return [
         position
         for position, operand in enumerate(node.inputs)
         if isinstance(operand, Port)
         and uses.graph.type_of(operand) == callee.nodes[callee.params[position]].types[0]
         and not strictness.is_needed(node, entered.results, position)
     ]
-    cone = frozenset(Cone(strictness, uses, number, late, entered.places_for).nodes if late else ())
+
+
+def _late_call(
+    strictness: Strictness, uses: Uses, number: int, entered: Entered, arguments: Collection[int]
+) -> LateCall | None:
+    cone = frozenset(Cone(strictness, uses, number, arguments, entered.places_for).nodes if arguments else ())
     while any(strictness.is_unbounded(uses.graph.nodes[at]) for at in cone):
         call = LateCall(uses, number, entered, cone)
         # What the callee would compute first of all may as well be computed before the call.
-        early = {at for unit, places in zip(call.units, call.places, strict=True) if places == [0] for at in unit}
+        early = {at for unit, is_first in zip(call.units, call.are_first, strict=True) if is_first for at in unit}
         if not early:
             return call
         cone -= early
@@ -135,6 +158,29 @@ class Entered:
         for port in (*ends, *(region.pred for region in graph.regions if region.pred)):
             if port in self.params:
                 self.certain[self.params[port]].add(self.uses.home(port))
+        sinks = self._sinks(strictness, {port.node for port in ends})
+        self._handed_to = [sinks.get(number) for number in graph.params]
+
+    def _sinks(self, strictness: Strictness, ends: Collection[int]) -> dict[int, int]:
+        """Parameters and operators of the body itself that only one call gets to see, and may not need: which call."""
+        sinks: dict[int, int] = {}
+        for number in sorted(self.live - {*ends, *self.uses.decided}, reverse=True):
+            node = self.graph.nodes[number]
+            if node.region != 0 or not (node.op == "param" or is_pure(node.op)):
+                continue
+            calls: set[int | None] = set()
+            for user, position in self.uses.of[number]:
+                if user not in self.live:
+                    continue
+                other = self.graph.nodes[user]
+                if other.op == "call" and position >= 0 and other.region == 0:
+                    is_needed = strictness.is_needed(other, self.uses.results(user), position)
+                    calls.add(None if is_needed else user)
+                else:
+                    calls.add(sinks.get(user) if position >= 0 else None)
+            if len(calls) == 1 and (call := next(iter(calls))) is not None:
+                sinks[number] = call
+        return sinks
 
     def _lowest(self, certain: Collection[int], possible: Collection[int]) -> list[int]:
         """Where to compute a value that these regions use: as far down as it is never computed twice."""
@@ -150,10 +196,48 @@ class Entered:
                 places[region] = [*places[using[0][0]], *places[using[0][1]]]
         return places[0]
 
+    def funneled(self, strictness: Strictness, arguments: Collection[int]) -> Entered | None:
+        """The same, of a graph that uses those of the arguments in one branch that it uses in several."""
+        users = {index: ways for index in arguments if (ways := self._ways(index))}
+        graph = funneled(self.graph, users) if users else None
+        return None if graph is None else Entered(strictness, graph, self.results)
+
+    def _ways(self, argument: int) -> list[Way]:
+        """How to get to the branches that use an argument; none if there is but one, or the body itself uses it.
+
+        A predicate that is computed in a branch is left out: then the way leads to the branch around.
+        """
+        regions = self.certain[argument] | self.possible[argument]
+        if 0 in regions or len(regions) < 2:
+            return []
+        ways: list[Way] = []
+        for region in sorted(regions):
+            way: list[tuple[Port, bool]] = []
+            for at in reversed(self.uses.path(region, 0)):
+                branch = self.graph.regions[at]
+                pred = None if branch.pred is None else origin(self.graph, branch.pred)
+                if not isinstance(pred, Port) or self.uses.home(pred) != 0:
+                    break
+                way.append((pred, bool(branch.side)))
+            if way not in ways:
+                ways.append(way)
+        return ways if 1 < len(ways) <= _MOST_WAYS else []
+
     def places_for(self, arguments: Collection[int], others: Collection[int]) -> list[int]:
-        """The same, for a value that is some of the arguments, and is used in other regions besides."""
-        certain = set(others).union(*(self.certain[index] for index in arguments))
+        """The same, for a value that is some of the arguments, and is used in other places besides.
+
+        A place is a region; or ~n, if the value is for call number n of the body alone, where it may be late again.
+        """
+        calls = {~place if place < 0 else None for place in others} | {self._handed_to[at] for at in arguments}
+        if len(calls) == 1 and (call := next(iter(calls))) is not None:
+            return [~call]
+        certain = {region_of(place) for place in others}.union(*(self.certain[index] for index in arguments))
         return self._lowest(certain, set[int]().union(*(self.possible[index] for index in arguments)))
+
+
+def region_of(place: int) -> int:
+    """The region of the callee that a place is, or is in."""
+    return max(place, 0)
 
 
 class LateCall:
@@ -179,7 +263,12 @@ class LateCall:
         self.free = list(dict.fromkeys(taken))  # the free variables of the cone
         # Ports of the callee that have the value of a late argument -> its index.
         self.values = {port: index for port, index in entered.params.items() if index in self.roots}
-        self.places = self._places()  # of each unit, regions of the callee, of which at most one runs
+        places = self._places()
+        self.are_first = [at == [0] for at in places]  # of each unit: would the callee begin with it?
+        # Of each unit: the call in the callee that it is for, if it is for nothing else.
+        self.handed_to = [~at[0] if at and at[0] < 0 else None for at in places]
+        # Of each unit, regions of the callee, of which at most one runs.
+        self.places = [list(map(region_of, at)) for at in places]
 
     # -- in the caller -----------------------------------------------------------------------------------------
 

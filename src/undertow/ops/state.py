@@ -93,8 +93,8 @@ def _assign_rows_rule(types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     return wanted, CTL
 
 
-def _find(store: Store, attrs: Attrs) -> Value:
-    name = attrs.text("variable")
+def value_of(store: Store, name: str) -> Value:
+    """What a variable holds; a Fault if nothing yet."""
     if name not in store or store[name] is None:
         raise Fault(
             f"variable `{name}` has no value yet",
@@ -104,12 +104,26 @@ def _find(store: Store, attrs: Attrs) -> Value:
     return store[name]
 
 
-def _hand_out(store: Store, attrs: Attrs) -> Value:
+def hand_out(store: Store, name: str) -> Value:
     """The value, for a caller that may keep it: from now on the store shares it."""
-    value = _find(store, attrs)
+    value = value_of(store, name)
     if isinstance(value, Own):
-        value = store[attrs.text("variable")] = value.view(np.ndarray)
+        value = store[name] = value.view(np.ndarray)
     return value
+
+
+def _misfit(name: str, held: Type, value: Value) -> Fault:
+    variable = f"variable `{name}`, which holds {held}"
+    return Fault(f"a value of shape {list(value.shape)} cannot be assigned to {variable}", kind=ValueError)
+
+
+def put_in(store: Store, name: str, held: Type, new: Value) -> Value:
+    """Let a variable hold a new value; returns it. A Fault if it does not fit."""
+    new = np.asarray(new, held.dtype.numpy)
+    if not held.accepts(Type(held.dtype, new.shape)):
+        raise _misfit(name, held, new)
+    store[name] = new[()]
+    return new[()]
 
 
 def _pick(table: Value, indices: Value) -> Value:
@@ -120,12 +134,12 @@ def _pick(table: Value, indices: Value) -> Value:
 
 
 def _read_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    return _pick(np.asarray(_find(store, attrs)), values[0]), np.True_
+    return _pick(np.asarray(value_of(store, attrs.text("variable"))), values[0]), np.True_
 
 
 def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     indices, rows = values
-    table, name = _find(store, attrs), attrs.text("variable")
+    table, name = value_of(store, attrs.text("variable")), attrs.text("variable")
     wanted = indices.shape + table.shape[1:]
     if rows.shape != wanted:
         raise Fault(
@@ -142,41 +156,42 @@ def _assign_rows(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[V
 
 
 def _assign(store: Store, values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    held, how = _held(attrs), attrs.text("how")
-    new = values[0] if how == "set" else ASSIGN[how](_hand_out(store, attrs), values[0])
-    new = np.asarray(new, held.dtype.numpy)
-    if not held.accepts(Type(held.dtype, new.shape)):
-        variable = f"variable `{attrs.text('variable')}`, which holds {held}"
-        raise Fault(f"a value of shape {list(new.shape)} cannot be assigned to {variable}", kind=ValueError)
-    store[attrs.text("variable")] = new[()]
-    return new[()], np.True_
+    name, how = attrs.text("variable"), attrs.text("how")
+    held, new = _held(attrs), values[0]
+    if how != "set":
+        try:
+            new = ASSIGN[how](hand_out(store, name), new)
+        except ValueError:
+            raise _misfit(name, held, values[0]) from None
+    return put_in(store, name, held, new), np.True_
 
 
-def _stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+def stateless(values: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    """State operators have no kernel without a store."""
     raise InternalError("a state operator was evaluated without a store")
 
 
-_UNSEEN = pointwise(NoGradient("variables do not propagate derivatives"))
+UNSEEN = pointwise(NoGradient("variables do not propagate derivatives"))
 
 ROWS: tuple[Op, ...] = (
     Op(
-        "read", 0, lambda types, attrs: (_held(attrs), CTL), _stateless,
+        "read", 0, lambda types, attrs: (_held(attrs), CTL), stateless,
         "the current value of `variable`, and an order token", NONE,
-        faults=True, state=lambda store, values, attrs: (_hand_out(store, attrs), np.True_),
+        faults=True, state=lambda store, values, attrs: (hand_out(store, attrs.text("variable")), np.True_),
     ),
     Op(
-        "assign", 1, _assign_rule, _stateless,
+        "assign", 1, _assign_rule, stateless,
         "`variable` becomes f(its value, operand), atomically; `how` names f; returns the new value and an order token",
-        _UNSEEN, faults=True, effect=True, state=_assign,
+        UNSEEN, faults=True, effect=True, state=_assign,
     ),
     Op(
-        "read_rows", 1, lambda types, attrs: (_rows_type(types[0], attrs), CTL), _stateless,
+        "read_rows", 1, lambda types, attrs: (_rows_type(types[0], attrs), CTL), stateless,
         "the current rows of `variable` with these numbers, and an order token", NONE, faults=True, state=_read_rows,
     ),
     Op(
-        "assign_rows", 2, _assign_rows_rule, _stateless,
+        "assign_rows", 2, _assign_rows_rule, stateless,
         "these rows of `variable` become f(row, operand), atomically; `how` names f; operands: indices, "
         "rows; repeated ones add up, or the last one wins; returns the new rows and an order token",
-        _UNSEEN, faults=True, effect=True, state=_assign_rows,
+        UNSEEN, faults=True, effect=True, state=_assign_rows,
     ),
 )  # fmt: skip

@@ -133,8 +133,8 @@ class Strictness:
         """May it take long, or never end?"""
         return node.op in ENTERS and node.attrs.text(ENTERS[node.op]) in self.unbounded
 
-    def fed_calls(self, nodes: Sequence[Node]) -> list[int]:
-        """The calls with an argument that what may not end leads to."""
+    def slow(self, nodes: Sequence[Node]) -> tuple[set[int], list[int]]:
+        """The nodes that are, or wait for, something that may not end; and the calls that take what such nodes give."""
         calls: list[int] = []
         marked: set[int] = set()
         for number, node in enumerate(nodes):
@@ -143,7 +143,11 @@ class Strictness:
                 calls.append(number)
             if is_fed or self.is_unbounded(node):
                 marked.add(number)
-        return calls
+        return marked, calls
+
+    def fed_calls(self, nodes: Sequence[Node]) -> list[int]:
+        """The calls with an argument that what may not end leads to."""
+        return self.slow(nodes)[1]
 
     def is_needed(self, node: Node, results: Collection[int], position: int) -> bool:
         """Is a call, some of whose results are used, certain to need an argument?"""

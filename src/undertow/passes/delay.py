@@ -6,9 +6,10 @@ So `ite(n <= 1, 1, n * fac(n - 1))` calls a copy of `ite` that has `n` for a par
 A copy that hands a late argument on is a caller like any other.
 
 Nothing is computed twice: a late argument has one user, and what stands on both sides of a branch runs on one. If
-several branches use it, it is computed before them. A function that hands on more than it was given would have copies
-without end: there the argument is not late. A result that a call does not use is not computed either, if that saves
-work that may not end. An activation of the copy counts as one of the callee.
+several branches use it, it is computed before them, in one that is taken if any of them is (`ops/funnel.py`). A
+function that hands on more than it was given would have copies without end: there the argument is not late. A result
+that a call does not use is not computed either, if that saves work that may not end. An activation of the copy counts
+as one of the callee.
 
 Devices: what computes a late argument keeps its own; without one it follows the copy, which is where its call is.
 
@@ -71,12 +72,32 @@ _GENERATIONS = 3  # of copies that hand on no less than they were given; then it
 
 def delay_arguments(library: Library) -> tuple[Library, Counter[str]]:
     """The library with late arguments computed by need, and how many there were."""
+    delayed = delay(library)
+    return delayed.library, delayed.count
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """What the pass has done: the new library, how much that was, and to which calls of the old one."""
+
+    library: Library
+    count: Counter[str]
+    calls: tuple[tuple[str, LateCall], ...]  # with the function that each stands in
+    strictness: Strictness
+    growing: frozenset[tuple[str, int]]  # parameters (function, index) that would have copies without end
+
+
+def delay(library: Library) -> Delayed:
+    """Compute late arguments by need; all that is known of them then."""
     strict: set[tuple[str, int]] = set()
     while True:
+        work = _Pass(library, strict)
         try:
-            return _Pass(library, strict).run()
+            changed, count = work.run()
         except _Growing as growing:
             strict |= growing.params
+        else:
+            return Delayed(changed, count, tuple(work.calls), work.strictness, frozenset(strict))
 
 
 class _Growing(Exception):
@@ -105,6 +126,7 @@ class _Pass:
         self.copies: dict[Hashable, str] = {}
         self.descents: dict[str, _Descent] = {}
         self.count: Counter[str] = Counter()
+        self.calls: list[tuple[str, LateCall]] = []  # of the functions that were there before
 
     def run(self) -> tuple[Library, Counter[str]]:
         todo = list(self.library.functions)
@@ -126,6 +148,8 @@ class _Pass:
             return
         uses = Uses(graph)
         for call in late_calls(self.strictness, uses):
+            if name in self.library.functions:
+                self.calls.append((name, call))
             kept = [operand for index, operand in enumerate(call.node.inputs) if index not in call.arguments]
             late = {"late": len(call.arguments)} if call.arguments else {}
             attrs = call.node.attrs | {"callee": self._copy_for(name, call), **late}

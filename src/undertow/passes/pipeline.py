@@ -159,6 +159,14 @@ def library_steps(
     return _steps(library, PASSES, frozenset(words | {"waves"} if forms_waves else words))
 
 
+def make_as_written(library: Library) -> tuple[Library, Library]:
+    """What `delay` would be given, and that made ready to run without it: every argument comes from the caller."""
+    simple = simplify(library)[0]
+    rest = tuple(row for row in PASSES if row[0] not in ("simplify", "delay") or row[2] - {"simple", "delay"})
+    *_, step = _steps(simple, rest, frozenset({"simple", "no entries"}))
+    return simple, step.after
+
+
 def resolve_markers(library: Library) -> Library:
     """The library of a TensorFlow 1 graph, without markers, and without what no fetch needs."""
     *_, step = _steps(library, MARKED, ALWAYS)

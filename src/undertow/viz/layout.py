@@ -22,6 +22,7 @@ from undertow.ir.index import StaticIndex
 from undertow.ir.structure import BACK, READS
 from undertow.ir.walk import grouped, in_order, is_inward, ports_of
 from undertow.types import CTL
+from undertow.viz.variables import VAR
 
 LARGEST = 2_000  # nodes; a larger layered picture is neither quick nor readable
 _DEEPEST = 24  # nested boxes; deeper regions are drawn in the last of them
@@ -55,7 +56,7 @@ class Rect:
 class Route:
     """A stretch of an edge, or all of it."""
 
-    kind: str  # "data", "control", "call" (into a body) or "return" (out of one)
+    kind: str  # "data", "control", "variable" (from a Var node), "call" (into a body) or "return" (out of one)
     port: Port  # whose tokens it carries
     points: tuple[Point, ...]
     is_square: bool = False  # straight pieces with round corners, rather than a curve
@@ -89,7 +90,7 @@ def layout(graph: StaticGraph, sizes: Sequence[tuple[float, float]], heads: Sequ
 class Edge:
     """From an output to a node. "call" edges lead into a body and "return" edges out of one: they change tags."""
 
-    kind: str  # "data", "control", "call" or "return"
+    kind: str  # "data", "control", "variable", "call" or "return"
     port: Port
     target: int
     slot: int  # which of the places on the target's upper side
@@ -106,6 +107,8 @@ def edges_of(graph: StaticGraph) -> list[Edge]:
                 kind = "call"
             elif node.op in BACK and slot == 0 and ports:
                 kind = "return"
+            elif graph.nodes[port.node].op == VAR:
+                kind = "variable"
             else:
                 is_order = slot >= len(ports) or graph.type_of(port) == CTL
                 kind = "control" if is_order else "data"

@@ -7,7 +7,8 @@ same without colour, and where its value goes. What has copies in several parts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from undertow.ir.graph import Port, StaticGraph
 from undertow.ir.placed import Placed
@@ -16,6 +17,29 @@ from undertow.viz.layout import edges_of
 CUT = "#111111"  # the colour of edges that cross
 _SHARED = "#ffffff"
 _FILLS = ("#ececec", "#fbd79b", "#b9e0f7", "#a3dcc8", "#f7f0a4", "#f3bd97", "#ecc9dc", "#a8cde8")
+
+
+class Marks(Protocol):
+    """What a picture shows of a graph's nodes and edges beyond what they are: parts, or late arguments."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def bold(self) -> str: ...
+    @property
+    def width(self) -> float: ...
+    def reaching(self, count: int) -> Marks: ...
+    def fill(self, node: int) -> str | None: ...
+    def colour(self, mark: int) -> str: ...
+    def number(self, node: int) -> str: ...
+    def said(self, mark: int) -> str: ...
+    def tip(self, node: int) -> str: ...
+    def is_bold(self, port: Port, targets: Sequence[int]) -> bool: ...
+
+
+def fill_of(number: int) -> str:
+    """One of the pale colours."""
+    return _FILLS[number % len(_FILLS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +51,20 @@ class Parts:
     sent: tuple[tuple[int, ...], ...]  # by node: the parts that get what it makes
     crossing: frozenset[tuple[Port, int]]  # edges that cross: the port, and the node that it goes to
 
+    bold = "crosses"  # what the legend says of bold edges
+    width = 110.0  # of an entry of the legend
+
+    def reaching(self, count: int) -> Parts:
+        """The same for a graph that goes on with Var nodes up to so many nodes: variables are in part 0."""
+        more = count - len(self.of)
+        return replace(self, of=(*self.of, *[(0,)] * more), sent=(*self.sent, *[()] * more))
+
     def fill(self, node: int) -> str:
         """The colour of a node."""
         return self.colour(self.of[node][0]) if len(self.of[node]) == 1 else _SHARED
 
     def colour(self, part: int) -> str:
-        return _FILLS[part % len(_FILLS)]
+        return fill_of(part)
 
     def number(self, node: int) -> str:
         """The numbers of its parts, and of those that it sends to, as they are written on a node: "1→0"."""
@@ -43,7 +75,11 @@ class Parts:
         """What the legend says of a part."""
         return f"{part} {self.names[part]}"
 
-    def crosses(self, port: Port, targets: Sequence[int]) -> bool:
+    def tip(self, node: int) -> str:
+        """What the tooltip of a node says."""
+        return ", ".join(map(self.said, self.of[node])) or "in no part"
+
+    def is_bold(self, port: Port, targets: Sequence[int]) -> bool:
         """Does an edge to one of these nodes cross?"""
         return any((port, target) in self.crossing for target in targets)
 

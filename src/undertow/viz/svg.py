@@ -17,7 +17,8 @@ from undertow.ir.text import INFIX, dump_nodes, show_const
 from undertow.ir.walk import is_parameter
 from undertow.types import CTL
 from undertow.viz.layout import Layout, Point, Rect, layout
-from undertow.viz.parts import CUT, Parts
+from undertow.viz.parts import CUT, Marks
+from undertow.viz.variables import VAR, with_variables
 
 _MAIN, _SUB, _HEAD = 12, 10, 11  # font sizes: on a node, below that, over a box
 _ADVANCE = 0.602  # width of a letter of a monospaced font, in font sizes
@@ -56,7 +57,13 @@ STYLES = {
     for op, row in STATIC.items()
     if row.role in _SHAPES
 }
-STYLES |= {"start": _ORDER, "input": Style("pill", "#d9e9fb", "#2f74c0"), "return": Style("up", "#f8dcf0", "#b3368c")}
+_VARIABLE = Style("var", "#d8f1f0", "#0b7285")
+STYLES |= {
+    VAR: _VARIABLE,
+    "start": _ORDER,
+    "input": Style("pill", "#d9e9fb", "#2f74c0"),
+    "return": Style("up", "#f8dcf0", "#b3368c"),
+}
 _BODY_FILL = {"main": "#f1f5fa", "function": "#f5f2fb", "loop": "#edf7f5", "map": "#fdf4ee"}
 _BODY_LINE = {"main": "#c4d4e8", "function": "#cfc3ea", "loop": "#b4dbd4", "map": "#f0cdb6"}
 _SIDE_FILL = {True: "#e9f5e6", False: "#fbeae6"}
@@ -74,7 +81,8 @@ text{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
 .faint{{stroke-width:1.1;stroke-dasharray:4 3;opacity:.75}}
 """
 
-_PARTS_CSS = """\
+_VARIABLE_CSS = ".variable{stroke-dasharray:7 3}\n"
+_MARKS_CSS = """\
 .cut{stroke-width:2.8;stroke-dasharray:9 4}
 .p{font-size:9px;font-weight:700;fill:#1f2328}
 """
@@ -105,6 +113,8 @@ def label(graph: StaticGraph, number: int) -> tuple[str, str]:
             sub = "start"
         elif node.op in INWARD:
             sub = short.rsplit(".", 1)[-1] if node.op != "next" else short.removesuffix(".next")
+    elif node.op == VAR:
+        main, sub = short, f"var {node.types[0]}"
     elif node.op in SOURCES or node.op in READS or is_parameter(graph, node):
         main, sub = short, node.op
     elif node.op == "switch":
@@ -140,7 +150,7 @@ def _clip(text: str) -> str:
 
 
 def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
-    room = {"widening": 26.0, "narrowing": 26.0}.get(style.shape, 18.0)  # for slanted sides
+    room = {"widening": 26.0, "narrowing": 26.0, "var": 34.0}.get(style.shape, 18.0)  # for slanted sides
     letters = 24.0 if style.shape == "widening" else 0.0  # T and F stand beside the name
     width = room + _ADVANCE * max(len(main) * _MAIN, len(sub) * _SUB + letters)
     return max(40.0, width), (36.0 if sub else 26.0) + (6.0 if style.shape in ("down", "up") else 0.0)
@@ -150,25 +160,30 @@ def _size(main: str, sub: str, style: Style) -> tuple[float, float]:
 # Drawing
 
 
-def svg(graph: StaticGraph, parts: Parts | None = None) -> str:
-    """The picture of a static graph as SVG text; with `parts`, these in colours, and the edges that cross bold."""
+def svg(graph: StaticGraph, marks: Marks | None = None) -> str:
+    """The picture of a static graph as SVG text; with `marks`, these in colours, with numbers, and a legend."""
+    tips, count = dump_nodes(graph), len(graph.nodes)
+    graph = with_variables(graph)
+    tips += [f"var {node.name}: {node.types[0]}" for node in graph.nodes[count:]]
+    marks = None if marks is None else marks.reaching(len(graph.nodes))
     labels = [label(graph, number) for number in range(len(graph.nodes))]
     styles = [style_of(graph, node) for node in graph.nodes]
-    if parts is not None:
-        styles = [replace(style, fill=parts.fill(number)) for number, style in enumerate(styles)]
+    if marks is not None:
+        fills = (marks.fill(number) or style.fill for number, style in enumerate(styles))
+        styles = [replace(style, fill=fill) for style, fill in zip(styles, fills, strict=True)]
     sizes = [_size(*text, style) for text, style in zip(labels, styles, strict=True)]
     heads = [head(region) for region in graph.regions]
     placed = layout(graph, sizes, [len(head) * _HEAD * _ADVANCE + 18.0 for head in heads])
-    legend = [] if parts is None else _legend(parts, placed.height)
-    width = round(placed.width if parts is None else max(placed.width, _LEGEND * (len(parts.names) + 1)))
-    height = round(placed.height + (0 if parts is None else 30))
+    legend = [] if marks is None else _legend(marks, placed.height)
+    width = round(placed.width if marks is None else max(placed.width, marks.width * (len(marks.names) + 1)))
+    height = round(placed.height + (0 if marks is None else 30))
     pieces = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'role="img"><title>{_text(graph.name)}: {len(graph.nodes)} nodes, {len(graph.sites)} sites</title>',
-        f"<style>{_CSS}{'' if parts is None else _PARTS_CSS}</style>",
+        f'role="img"><title>{_text(graph.name)}: {count} nodes, {len(graph.sites)} sites</title>',
+        f"<style>{_CSS}{_VARIABLE_CSS * (len(graph.nodes) > count)}{'' if marks is None else _MARKS_CSS}</style>",
         f'<rect width="{width}" height="{height}" rx="10" fill="#fcfbf9"/>',
         *(_box(graph.regions[number], rect) for number, rect in placed.regions.items()),
-        *_routes(graph, placed, parts),
+        *_routes(graph, placed, marks),
     ]
     for number, rect in placed.regions.items():
         fill, _ = box_colours(graph.regions[number])
@@ -176,13 +191,13 @@ def svg(graph: StaticGraph, parts: Parts | None = None) -> str:
         pieces.append(f'<text class="h" {at} stroke="{fill}">{_text(heads[number])}</text>')
     badges: list[str] = []
     fetched = {port.node for port in graph.fetches}
-    for number, tip in enumerate(dump_nodes(graph)):
+    for number, tip in enumerate(tips):
         look = styles[number], 2.4 if number in fetched else 1.3
-        if parts is not None:
-            tip += f"\n{', '.join(map(parts.said, parts.of[number])) or 'in no part'}"
+        if marks is not None:
+            tip += f"\n{marks.tip(number)}"
             corner = placed.nodes[number]
             badges.append(
-                f'<text class="p" x="{corner.x - 2:.1f}" y="{corner.y - 2:.1f}">{parts.number(number)}</text>'
+                f'<text class="p" x="{corner.x - 2:.1f}" y="{corner.y - 2:.1f}">{marks.number(number)}</text>'
             )
         pieces.append(_node(graph.nodes[number], tip, placed.nodes[number], labels[number], *look))
     return "\n".join([*pieces, *badges, *legend, "</svg>"]) + "\n"
@@ -214,6 +229,8 @@ _WAY_BACK = {BODIES[site]: op for op, site in BACK.items()}
 def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
     """The colour of an edge of this kind from a port."""
     maker = graph.nodes[port.node]
+    if kind == "variable":
+        return _VARIABLE.line
     if kind == "call":
         style = STYLES.get(maker.op, _PRIMITIVE)
         return (style if style.shape == "down" else STYLES["outer"]).line
@@ -225,26 +242,23 @@ def edge_colour(graph: StaticGraph, kind: str, port: Port) -> str:
     return "#a0a5ab" if kind == "control" else "#59606a"
 
 
-_LEGEND = 110.0  # the width of one of its entries
-
-
-def _legend(parts: Parts, top: float) -> list[str]:
-    """The parts below the picture, each with its colour, and what an edge that crosses looks like."""
+def _legend(marks: Marks, top: float) -> list[str]:
+    """The marks below the picture, each with its colour, and what a bold edge means."""
     lines: list[str] = []
-    for part in range(len(parts.names)):
-        x, fill = 12 + _LEGEND * part, parts.colour(part)
+    for mark in range(len(marks.names)):
+        x, fill = 12 + marks.width * mark, marks.colour(mark)
         lines.append(f'<rect x="{x:.1f}" y="{top + 4:.1f}" width="16" height="16" fill="{fill}" stroke="#59606a"/>')
-        lines.append(f'<text class="h" x="{x + 22:.1f}" y="{top + 16:.1f}">{_text(_clip(parts.said(part)))}</text>')
-    x = 12 + _LEGEND * len(parts.names)
+        lines.append(f'<text class="h" x="{x + 22:.1f}" y="{top + 16:.1f}">{_text(_clip(marks.said(mark)))}</text>')
+    x = 12 + marks.width * len(marks.names)
     lines.append(f'<path class="e cut" stroke="{CUT}" d="M{x:.1f} {top + 12:.1f}h28"/>')
-    return [*lines, f'<text class="h" x="{x + 34:.1f}" y="{top + 16:.1f}">crosses</text>']
+    return [*lines, f'<text class="h" x="{x + 34:.1f}" y="{top + 16:.1f}">{marks.bold}</text>']
 
 
-def _routes(graph: StaticGraph, placed: Layout, parts: Parts | None) -> Iterator[str]:
+def _routes(graph: StaticGraph, placed: Layout, marks: Marks | None) -> Iterator[str]:
     # Control edges first, so that data edges lie above them.
     for route in sorted(placed.routes, key=lambda route: route.kind != "control"):
         colour = edge_colour(graph, route.kind, route.port)
-        if parts is not None and parts.crosses(route.port, route.targets):
+        if marks is not None and marks.is_bold(route.port, route.targets):
             path = _square(route.points) if route.is_square else _curve(route.points)
             yield f'<path class="e cut" stroke="{CUT}" d="{path}"/>'
             if route.has_arrow:
@@ -313,6 +327,9 @@ def _shape(style: Style, x: float, y: float, w: float, h: float, line: float) ->
     if style.shape in ("box", "pill"):
         radius = 5.0 if style.shape == "box" else h / 2
         return f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{radius:.1f}" {look}/>'
+    if style.shape == "var":
+        place = f'cx="{x + w / 2:.1f}" cy="{y + h / 2:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}"'
+        return f"<ellipse {place} {look}/>"
     corners = {
         "widening": ((8, 0), (w - 8, 0), (w, h), (0, h)),
         "narrowing": ((0, 0), (w, 0), (w - 8, h), (8, h)),

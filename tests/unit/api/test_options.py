@@ -40,12 +40,20 @@ def test_an_order_is_for_the_reference_engine() -> None:
             assert engine_of(scheduler=None, schedule_seed=None) == "waves"
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "reference"])
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("reference", "expand")])
 def test_an_order_for_another_engine_is_an_error(engine: str) -> None:
-    with pytest.raises(ut.UndertowError, match="scheduler='lifo' applies to the engine reference"):
+    with pytest.raises(ut.UndertowError, match="scheduler='lifo' applies to the engines reference and expand"):
         fib.run(3, engine=engine, scheduler="lifo")
-    with ut.options(engine=engine), pytest.raises(ut.UndertowError, match="schedule_seed=1 applies to the engine"):
+    with ut.options(engine=engine), pytest.raises(ut.UndertowError, match="schedule_seed=1 applies to the engines"):
         fib.run(3, schedule_seed=1)
+
+
+def test_priorities_are_for_waves_too() -> None:
+    for scheduler in ("depth", "longest_path"):
+        assert engine_of(scheduler=scheduler) == "reference"
+        assert engine_of(engine="waves", scheduler=scheduler) == "waves"
+        with pytest.raises(ut.UndertowError, match="applies to the engines"):
+            fib.run(3, engine="demand", scheduler=scheduler)
 
 
 @pytest.mark.parametrize("engine", ["auto", *ENGINES])

@@ -398,3 +398,66 @@ def test_a_length_is_believed_as_far_as_bytes_come() -> None:
         wire.take(LONG)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 16 * 1024
     wire.close()
+
+
+@pytest.mark.parametrize("size", [1 << 16, 300_001, 9 << 20])
+def test_large_rows_go_from_where_they_are(two: tuple[Wire, Wire], size: int) -> None:
+    """The batch before them, theirs, and that after them."""
+    one, other = two
+    row = os.urandom(size)
+    one.send(1, b"before")
+    with ThreadPoolExecutor(1) as pool:
+        poured = pool.submit(one.pour, 1, row, 3)
+        came = take_all(other, 6 + 3 * size)
+        poured.result(LONG)
+    one.send(1, b"after")
+    one.flush()
+    assert came == {0: b"before" + 3 * row} and other.take(LONG) == [(0, b"after")]
+    assert one.counts()[1][1] == other.counts()[0][3] == 6 + 3 * size + 5
+
+
+def test_what_was_lent_goes_no_more_once_its_owner_has_it_back() -> None:
+    """Somebody who does not take is lost, while a row that was lent has gone in part: nothing of it is sent later."""
+    stop, stopper = os.pipe()
+    mine, theirs = socket.socketpair()
+    wire = Wire([-1, mine.detach()], stop)
+    with ThreadPoolExecutor(1) as pool:
+        poured = pool.submit(wire.pour, 1, bytes(8 << 20), 4)
+        theirs.recv(1 << 10)  # it has begun
+        os.write(stopper, b"!")
+        with pytest.raises(WireStopped):
+            poured.result(LONG)
+    os.read(stop, 1)
+    while _has_more(theirs):
+        theirs.recv(1 << 20)
+    wire.send(1, b"more")
+    wire.flush()
+    with pytest.raises(WireLost):
+        wire.take(LONG)
+    assert not _has_more(theirs)
+    wire.close()
+    theirs.close()
+    os.close(stop)
+    os.close(stopper)
+
+
+def _has_more(end: socket.socket) -> bool:
+    try:
+        return bool(end.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK))
+    except BlockingIOError:
+        return False
+
+
+@pytest.mark.parametrize("size", [(5 << 16) - 15, 1 << 19])
+def test_what_follows_a_long_batch_comes_with_its_rest(size: int) -> None:
+    """Longer than what is read at once; and whatever is there then is taken, too, in order."""
+    wire, theirs = half()
+    long = os.urandom(size)
+    sent = frame(long) + frame(b"a") + frame(b"bc") + frame(long[:70_000]) + frame(b"d")
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(theirs.sendall, sent)
+        came = take_all(wire, size + 70_004)
+        sending.result(LONG)
+    assert came == {1: long + b"abc" + long[:70_000] + b"d"}
+    wire.close()
+    theirs.close()

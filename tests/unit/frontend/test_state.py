@@ -210,6 +210,26 @@ def test_a_write_that_comes_late_orders_the_reads_before_it() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_operand_whose_run_time_shape_does_not_fit_is_a_fault(engine: str) -> None:
+    x = ut.Variable(np.zeros(2), name="x")
+    log = ut.Variable(np.zeros((0, 2)), shape=(None, 2), name="log")
+
+    @ut.function
+    def add(n):
+        return x.assign_add(ut.zeros(n))
+
+    @ut.function
+    def append(n):
+        return log.assign_concat(ut.zeros((1, n)))
+
+    for f, name in ((add, "x"), (append, "log")):
+        with pytest.raises(ValueError, match=r"shape \[(1, )?3\] .* variable `" + name) as caught:
+            f.run(3, engine=engine)
+        assert isinstance(caught.value, Fault) and caught.value.span is not None
+    assert x.value.shape == (2,) and log.value.shape == (0, 2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_what_a_variable_can_stand_for(engine: str) -> None:
     w, flag, at = ut.Variable(np.eye(2), name="w"), ut.Variable(True, name="flag"), ut.Variable(1, name="at")
     table = np.array([10.0, 20.0, 30.0])

@@ -107,6 +107,21 @@ def test_any_order_of_arrival() -> None:
         np.testing.assert_allclose(plan.run(inputs)[0][0], wanted, rtol=1e-12)
 
 
+def test_variables_are_those_of_part_0() -> None:
+    """Assignments happen in part 0; the other parts have no variables, and must not take them back."""
+    total = ut.Variable(1, name="total")
+
+    @ut.function
+    def f(n):
+        return total.assign_add(n * n)
+
+    placed = placed_by_op(f.graph(5).static, {"multiply": 1})
+    assert placed.edges
+    state = {"total": np.int64(1)}
+    assert PlacedPlan(placed, lambda _: 0).run([np.int64(5)], None, state)[0][0] == 26
+    assert state == {"total": 26}
+
+
 @ut.function
 def on_two(w: ut.f64[3], n: ut.i64) -> ut.f64:
     if n <= 0:

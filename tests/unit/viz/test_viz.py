@@ -14,10 +14,12 @@ from tests.support.validity import parse_static
 
 from undertow.errors import Span
 from undertow.ir.graph import Attrs, Const, Node, Port, Region, StaticGraph
+from undertow.ir.text import parse
 from undertow.types import CTL, Type, bool_, i64
 from undertow.viz.dot import dot
 from undertow.viz.layout import LARGEST, Layout, Rect, edges_of, layout
 from undertow.viz.svg import label, svg
+from undertow.viz.variables import with_variables
 
 GRAPHS = {
     "factorial": STATIC,
@@ -208,3 +210,48 @@ def test_dot_holds_every_edge_and_balances(name: str) -> None:
     assert len(re.findall(r"^n\d+ \[label", text, re.MULTILINE)) == len(graph.nodes)
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
     assert bare.count("{") == bare.count("}") == 1 + len(graph.regions)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Variables
+
+STATEFUL = """static 1 stateful
+var x: f64
+var "y & z": i64
+inputs main/n
+fetches main/x#0
+
+main main ^main/start
+  main/start: ctl                   = start
+  main/n: f64                       = input index=0
+  main/x.add: f64, ctl              = assign &x, main/n how="add"
+  main/greater: bool                = greater main/n, 2.0:f64
+  branch if1 main/greater
+  main/x.add.if: ctl, ctl           = switch main/greater, main/x.add#1
+  main/n.if: f64, f64               = switch main/greater, main/n
+  main/if1.then/u: f64, i64, ctl    = update &(x, "y & z"), main/n.if#0 f="" ^main/x.add.if#0
+  main/done: ctl                    = merge main/if1.then/u#2, main/x.add.if#1
+  main/x: f64, ctl                  = read &x ^main/done
+"""
+
+
+def test_variables_are_drawn_in_each_region_that_uses_them() -> None:
+    graph = parse(STATEFUL)
+    assert isinstance(graph, StaticGraph)
+    drawn = with_variables(graph)
+    assert drawn.nodes[: len(graph.nodes)] != graph.nodes and len(drawn.nodes) == len(graph.nodes) + 3
+    edges = [edge for edge in edges_of(drawn) if edge.kind == "variable"]
+    assert len(edges) == 4  # x to assign, read and update, and `y & z` to update
+    assert all(drawn.nodes[edge.port.node].region == drawn.nodes[edge.target].region for edge in edges)
+    rects = placed(drawn).nodes
+    assert all(apart(a, b) for a, b in combinations(rects, 2))
+    text = svg(graph)
+    ElementTree.fromstring(text)
+    assert text.count("<ellipse") == 3 and text.count('class="e variable"') == 4
+    assert f"{len(graph.nodes)} nodes" in text and "<title>var x: f64</title>" in text
+    assert dot(graph).count("shape=ellipse") == 3
+
+
+def test_without_variables_nothing_is_added() -> None:
+    graph = graph_of("factorial")
+    assert with_variables(graph) is graph and ".variable" not in svg(graph)

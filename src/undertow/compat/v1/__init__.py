@@ -17,8 +17,10 @@ from undertow.compat.v1 import function as function
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import train as train
+from undertow.compat.v1.appending import *  # noqa: F403
 from undertow.compat.v1.array import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
+from undertow.compat.v1.critical_section import *  # noqa: F403
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
 from undertow.compat.v1.graph import get_default_graph as get_default_graph

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.program import Program
+from undertow.compat.v1.critical_section import in_turn
 from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
@@ -24,7 +25,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Port
-from undertow.ops.effects import acts
+from undertow.ops.effects import acts, variables_of
 from undertow.passes.pipeline import resolve_markers
 from undertow.types import type_of
 
@@ -118,7 +119,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     graph_of_main, params = main.extract(results, instead)
-    library = resolve_markers(graph.library_of(graph_of_main))
+    library = resolve_markers(graph.library_of(in_turn(graph_of_main)))
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)
@@ -126,7 +127,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     owner = {param.node: port for port, param in instead.items()}
     inputs = tuple(owner.get(number, Port(number)) for number in params if number != seed)
     nodes = (node for body in library.functions.values() for node in body.nodes)
-    written = frozenset(n.attrs.text("variable") for n in nodes if acts(n.op) and "variable" in n.attrs)
+    written = frozenset(name for node in nodes if acts(node.op) for name in variables_of(node.attrs))
     structure = (("tuple", count), *([tree.LEAF] * count))
     types = tuple(main.nodes[number].types[0] for number in params)
     captured = Captured(library, types, (), structure, count, seed is not None, {}, written)

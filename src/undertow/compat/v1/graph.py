@@ -155,6 +155,7 @@ class Graph:
         self.candidates: dict[str, Defined] = {}  # functions called by name, used if none is added
         self.tracing: list[str] = []  # functions whose bodies are being written, outermost first
         self.variables: list[Any] = []
+        self.sections = 0  # critical sections without a name so far
         self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
         self._callees: dict[str, str] = {}  # name of a function -> its name in graphs

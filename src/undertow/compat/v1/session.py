@@ -27,6 +27,7 @@ from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, b
 from undertow.frontend.values import tree
 from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
+from undertow.ops.effects import variables_of
 from undertow.tracebacks import boundaries
 
 __all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
@@ -117,18 +118,20 @@ class Session:
         """The values of the fetches: one, or nested lists, tuples and dicts of them."""
         return copy_context().run(self._run_there, fetches, feed_dict)
 
-    def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
-        """Every possible outcome of a run, over every order of firings; see `ut.behaviors`."""
-        return copy_context().run(self._behaviors, fetches, feed_dict, budget)
+    def behaviors(
+        self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET, traces: bool | str = False
+    ) -> Behaviors:
+        """Every possible outcome of a run, over every order of firings, and the ways there; see `ut.behaviors`."""
+        return copy_context().run(self._behaviors, fetches, feed_dict, budget, traces)
 
-    def _behaviors(self, fetches: Any, feed_dict: Any, budget: int) -> Behaviors:
+    def _behaviors(self, fetches: Any, feed_dict: Any, budget: int, traces: bool | str) -> Behaviors:
         begin(self._settings())
         request = self._request(fetches, feed_dict, None)
         inputs = self._inputs(request, self._settings())
         graphs = request.fetched.program.captured.library.functions.values()
-        names = {node.attrs.get("variable") for graph in graphs for node in graph.nodes}
+        names = {name for graph in graphs for node in graph.nodes for name in variables_of(node.attrs)}
         state = {name: value for name, value in self._cell.value.items() if name in names}
-        return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
+        return find_behaviors(request.fetched.program, inputs, state, budget, traces, request.results)
 
     def _run_there(self, fetches: Any, feed_dict: Any) -> Any:
         """On the cluster of the session, if it has one."""

@@ -81,7 +81,7 @@ class Variable:
                         hint="convert it with tf.cast, or change dtype=",
                     )
                 self.type = self._type_of(shape, validate_shape)
-                self.initializer = self._assign("set", self.initial_value).op
+                self.initializer = self.assigned("set", self.initial_value).op
             self._fetched: Tensor | None = None
             graph.variables.append(self)
 
@@ -162,21 +162,22 @@ class Variable:
 
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace the value; returns the new one."""
-        return named(self._assign("set", value), name)
+        return named(self.assigned("set", value), name)
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Add to the value, atomically; returns the new one."""
-        return named(self._assign("add", delta), name)
+        return named(self.assigned("add", delta), name)
 
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Subtract from the value, atomically; returns the new one."""
-        return named(self._assign("subtract", delta), name)
+        return named(self.assigned("subtract", delta), name)
 
     def updated(self, how: str, value: Any) -> Tensor:
         """The new value after an update, which follows all reads of the run that no control edge puts after it."""
-        return self._assign(how, value, **{UPDATE: True})
+        return self.assigned(how, value, **{UPDATE: True})
 
-    def _assign(self, how: str, value: Any, **more: Any) -> Tensor:
+    def assigned(self, how: str, value: Any, **more: Any) -> Tensor:
+        """The new value after x := f(x, value), where `how` names f."""
         with writing(self, value):
             return add_node(
                 "assign", [self._fitting(with_reads(value))], self._attrs(how=how, **more), f"{self.name}.{how}"
@@ -219,20 +220,21 @@ def _free_name(graph: Graph, name: str) -> str:
 
 def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
     """Replace the value of a variable; returns the new value."""
-    return _variable(ref).assign(value, name=name)
+    return variable_of(ref).assign(value, name=name)
 
 
 def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
     """Add to a variable, atomically; returns the new value."""
-    return _variable(ref).assign_add(value, name=name)
+    return variable_of(ref).assign_add(value, name=name)
 
 
 def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
     """Subtract from a variable, atomically; returns the new value."""
-    return _variable(ref).assign_sub(value, name=name)
+    return variable_of(ref).assign_sub(value, name=name)
 
 
-def _variable(ref: Any) -> Variable:
+def variable_of(ref: Any) -> Variable:
+    """What an assignment is to; an error if it is no variable."""
     if not isinstance(ref, Variable):
         raise TypeMismatch(f"{brief(ref)} is not a variable and cannot be assigned to", here(), "use tf.Variable")
     return ref

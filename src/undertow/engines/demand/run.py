@@ -28,6 +28,7 @@ from undertow.engines.frames import KERNEL, PythonPlan
 from undertow.errors import RunError
 from undertow.ir import trace
 from undertow.ir.graph import StaticGraph
+from undertow.ops.lanes import stack_lanes
 
 _BURST = 256  # visits between two checks of the clock
 
@@ -299,7 +300,7 @@ class Run(Store):
         elif row.code == rows.GATHER:
             self.let_go_all(value)
             slots[row.extra[2]] = None
-            return checks.stack_lanes(value, row.extra[3])
+            return stack_lanes(value, row.extra[3])
         return value
 
     # -- events and errors ---------------------------------------------------------------------------------

@@ -39,4 +39,12 @@ class ExpandPlan(native.NativePlan):
     def call(
         self, values: list[Any], host: native.Host, where: list[Any], options: Options
     ) -> tuple[list[Any], _core.RunStats]:
-        return self.core.run(values, host.apply, where, *native.limits_of(options))
+        return self.core.run(
+            values,
+            host.apply,
+            where,
+            *native.limits_of(options),
+            options.threads or 1,
+            native.scheduler_of(options),
+            options.schedule_seed or 0,
+        )

@@ -19,7 +19,7 @@ from undertow.plan.lower import acts_on_world, kernel_of
 from undertow.plan.plan import NO_SLOT
 from undertow.types import CTL
 
-VERSION = 2
+VERSION = 3
 _CELL = 8  # bytes: a larger number, a c128, is an array of its own
 _KINDS = {kind: number for number, kind in enumerate(BODIES)}
 _OP, _BRANCH, _ENTER, _AGAIN, _COLLECT, _COLLECTED, _PASS = range(7)
@@ -103,7 +103,10 @@ class _TemplateEncoder(Encoder):
         self.template = template
         key = template.body, template.phase
         slots, record = self.slots[key], self.records[template.body]
-        self.steps = {event: number for number, event in enumerate(template.steps)}
+        # In the order in which Python would come to them; what only joins others can stand anywhere.
+        numbers = template.timing.numbers
+        in_order = sorted(template.steps, key=lambda event: numbers.get(event, len(numbers)))
+        self.steps = {event: number for number, event in enumerate(in_order)}
         several = (event for event, waits in template.steps.items() if len(waits) > 1)
         self.counts = {event: number for number, event in enumerate(several)}
         self.tails = self._find_tails(template)
@@ -139,23 +142,28 @@ class _TemplateEncoder(Encoder):
         return self.slots[0, 0][value_of_main], 1
 
     def _find_tails(self, template: Template) -> dict[Event, Event]:
-        """Event -> the step that it alone makes ready: that one follows directly, without a token."""
+        """Event -> the step that it alone makes ready, the first one: it follows directly, without a token."""
         actions = (action for program in template.programs.values() for action in program)
         woken = Counter(action.step for action in actions if isinstance(action, Wake))
         tails: dict[Event, Event] = {}
         for event, program in template.programs.items():
             if event is None or (event not in template.steps and event[0] != ALIVE):
                 continue
-            for action in program:
-                if isinstance(action, Wake) and woken[action.step] == 1 and action.step not in self.counts:
-                    tails[event] = action.step
+            steps = (action.step for action in program if isinstance(action, Wake))
+            alone = [step for step in steps if woken[step] == 1 and step not in self.counts]
+            if alone:
+                tails[event] = min(alone, key=self.steps.__getitem__)
         return tails
 
     def program(self, event: Event | None) -> list[int]:
         """The actions that an event triggers, and the step that follows it directly."""
         row: list[int] = []
         tail = None if event is None else self.tails.get(event)
-        for action in self.template.programs.get(event, ()):
+        actions = self.template.programs.get(event, ())
+        # Steps come last, and the first of them at the very end: what is made ready last goes first (`lifo`), so a run
+        # does what Python would do first.
+        wakes = sorted((a for a in actions if isinstance(a, Wake)), key=lambda a: -self.steps[a.step])
+        for action in [*(a for a in actions if not isinstance(a, Wake)), *wakes]:
             if isinstance(action, Up):
                 row += [_UP, action.index, NO_SLOT if action.value is None else self.place(action.value)]
             elif isinstance(action, Move):
@@ -170,7 +178,8 @@ class _TemplateEncoder(Encoder):
     # -- steps ---------------------------------------------------------------------------------------------
 
     def write_step(self, event: Event) -> list[int]:
-        program = self.program(event)
+        node_of = self.index.node_of(event)
+        program = [self.index.ahead[node_of] if node_of >= 0 else 0, *self.program(event)]
         if event[0] == NODE:
             node = self.graph.nodes[event[1]]
             if node.op in COLLECTS:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property, reduce
+from heapq import heappop, heappush
 from operator import and_
 
 from undertow.errors import GraphError
 from undertow.ir.budget import NODE_BYTES, paced, pay
 from undertow.ir.graph import Node, Operand, Port
 from undertow.ir.index import StaticIndex, Visit
+from undertow.ir.longest_path import nodes_ahead
 from undertow.ir.structure import BACK, COLLECTED, COLLECTS, READS, SOURCES, STARTS
-from undertow.ir.walk import awaited, grouped, in_order, is_inward, origin, phase_of
+from undertow.ir.walk import awaited, grouped, in_order, is_inward, origin, phase_of, reachable
 from undertow.ops.op import CATALOGUE
 from undertow.types import CTL
 
@@ -56,6 +58,19 @@ class ExpandIndex(StaticIndex):
     def loops_of(self) -> dict[int, list[int]]:
         """The sites that go on from an iteration of each body to the next."""
         return grouped((self.sites[site - 1].callee, site) for site in self.nexts)
+
+    @cached_property
+    def ahead(self) -> list[int]:
+        """How many nodes of its body follow each node, on the longest path."""
+        return nodes_ahead(self)
+
+    def node_of(self, event: Event) -> int:
+        """A node by which an event is placed among those of its body: in the order of the program."""
+        if event[0] == ENTERED:
+            return self.visits[event[1], event[2]].start
+        if event[0] == AGAIN:
+            return self.nexts[event[1]][0]
+        return event[1] if event[0] in (NODE, RESULT, MERGED, DECIDED) else -1
 
     def is_order_only(self, node: Node) -> bool:
         """Does an operator only wait: pure, with order tokens as its only results?"""
@@ -158,6 +173,28 @@ class Timing:
             self.arrivals[MERGED, number] = sides
         elif node.op in COLLECTS or node.op in COLLECTED or (node.op in CATALOGUE and not index.is_order_only(node)):
             self.waits[NODE, number] = self._all((*node.inputs, *node.controls), node.region)
+            if node.op in COLLECTED:
+                self.waits[NODE, number] |= self._ended(node)
+
+    def _ended(self, node: Node) -> Events:
+        """What a collected waits for: copies hand up what they have collected when they end, not when they return."""
+        index, site = self.index, node.attrs.integer("site")
+        todo = [port.node for port in awaited(node)]
+        for number in reachable(todo, self._before_order):
+            back = self.graph.nodes[number]
+            if back.op not in BACK or back.attrs.integer("site") != site:
+                continue
+            part = phase_of(back)
+            if index.phase_entered(site, part) == self.phase:
+                self.waits[DONE, site, part] = frozenset([(ENTERED, site, part)])
+                return frozenset([(DONE, site, part)])
+        return NOW
+
+    def _before_order(self, number: int) -> list[int]:
+        """The nodes that an order token comes from, seen through operators that only join order tokens."""
+        node = self.graph.nodes[number]
+        is_joint = self.index.is_order_only(node) or (node.op == "merge" and node.types[0] == CTL)
+        return [port.node for port in awaited(node)] if is_joint and not self.index.is_parameter(node) else []
 
     def _note_entering(self, site: int, part: int, visit: Visit, shared: dict[int, set[Port]]) -> None:
         index, graph = self.index, self.graph
@@ -178,7 +215,7 @@ class Timing:
     def _imply(self) -> None:
         """Find all events that each event implies, in topological order."""
         needs = self.waits | {event: frozenset().union(*sides) for event, sides in self.arrivals.items()}
-        order = in_order(needs)
+        order = self._in_program_order(needs)
         if len(order) != len(needs):
             raise GraphError(f"region {self.graph.regions[self.body].name} depends on itself")
         for number, event in enumerate(order):
@@ -186,6 +223,24 @@ class Timing:
             sides = self.arrivals[event] if event in self.arrivals else [self.waits[event]]
             pay(1 + number // (8 * NODE_BYTES))  # a bit for each event before it
             self.implied.append(1 << number | reduce(and_, map(self._bits, sides), -1))
+
+    def _in_program_order(self, needs: dict[Event, Events]) -> list[Event]:
+        """Events in topological order, otherwise as the program has them."""
+        after = grouped((other, event) for event, others in needs.items() for other in others)
+        missing = {event: len(others) for event, others in needs.items()}
+        ready: list[tuple[int, Event]] = []
+        for event, count in missing.items():
+            if not count:
+                heappush(ready, (self.index.node_of(event), event))
+        order: list[Event] = []
+        while ready:
+            event = heappop(ready)[1]
+            order.append(event)
+            for other in after.get(event, ()):
+                missing[other] -= 1
+                if not missing[other]:
+                    heappush(ready, (self.index.node_of(other), other))
+        return order
 
     def _bits(self, events: Events) -> int:
         bits = 0

@@ -5,7 +5,8 @@ there from the beginning), `pend` counts the tokens that each node still waits f
 *ready* and waits in the pool; the scheduler picks the next. Branch regions share the frame of their body.
 
 `rows` are the parts of a plan, and `plan` makes them from a graph. `frame` and `frames` store tokens, `run` moves them,
-`report` explains deadlocks.
+`report` explains deadlocks. `replay` follows one schedule of a program with variables, `behaviors` and `state_graph`
+try all of them, and `watched` tells which tokens are in transit.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ class Frame(TaggedFrame):
     """The storage of one tag, until every node of its body has fired."""
 
     __slots__ = (
-        "context", "depth", "entry", "index", "kind", "left", "number", "parent", "path", "pend", "rows", "site",
-        "slots",
+        "ahead", "context", "depth", "entry", "index", "kind", "left", "number", "parent", "path", "pend", "rows",
+        "site", "slots",
     )  # fmt: skip
 
     path: Path  # where a graph needs it: in parts of a placed one, and for replicas
@@ -44,6 +44,7 @@ class Frame(TaggedFrame):
         self.context = context
         self.number = number
         self.entry = entry  # of the entry that it is, or is below
+        self.ahead = -1  # not known; see schedulers.py
         self.depth = 0 if parent is None else parent.depth + kind.is_call
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +16,13 @@ from undertow.ir import trace
 from undertow.ir.path import ROOT, child
 
 Ready = tuple[Frame, int]  # a node that can fire, by its number within the body
-Pool = deque[Ready] | list[Ready]
+
+
+class Pool(Protocol):
+    """The nodes that can fire."""
+
+    def append(self, ready: Ready, /) -> None: ...
+    def __len__(self) -> int: ...
 
 
 class Frames(PythonRun[Frame]):

@@ -112,8 +112,9 @@ class PlacedPlan:
         options = options or Options()
         under_way: list[Crossing] = []
         parts = [
-            PartRun(part, rows, self._values(part, inputs), options, state, under_way.append)
-            for part, rows in zip(self.placed.parts, self.rows, strict=True)
+            # Whatever reads or assigns variables is in part 0.
+            PartRun(part, rows, self._values(part, inputs), options, None if number else state, under_way.append)
+            for number, (part, rows) in enumerate(zip(self.placed.parts, self.rows, strict=True))
         ]
         began = time.perf_counter()
         with np.errstate(all="ignore"):
@@ -129,8 +130,7 @@ class PlacedPlan:
             raise RunError("\n".join(waiting), hint="the cut is wrong: every token that a Recv waits for must be sent")
         self.fired = [sum(part.fired[:-1]) for part in parts]
         if state is not None:
-            for part in parts:
-                state.update(part.state)
+            state.update(parts[0].state)
         results = {n: value for part in parts for n, value in zip(part.part.fetches, part.results, strict=True)}
         stats = parts[0].stats("reference", time.perf_counter() - began)
         return [checks.own(results[number]) for number in range(len(results))], stats

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 
 import numpy as np
@@ -16,7 +14,7 @@ from undertow.engines.contract import Options, State
 from undertow.engines.frames import KERNEL
 from undertow.engines.reference import rows
 from undertow.engines.reference.frame import NONE, Frame, Sum
-from undertow.engines.reference.frames import Frames, Pool, Ready
+from undertow.engines.reference.frames import Frames
 from undertow.engines.reference.report import deadlock
 from undertow.engines.reference.rows import (
     CALL,
@@ -32,11 +30,11 @@ from undertow.engines.reference.rows import (
     Quiet,
     SitePlan,
 )
+from undertow.engines.reference.schedulers import Scheduler, scheduler_of
 from undertow.errors import RunError
 from undertow.ir import trace
+from undertow.ops.lanes import stack_lanes
 from undertow.types import Type
-
-Scheduler = tuple[Pool, Callable[[], Ready]]  # a pool, and the function that takes what fires next out of it
 
 ZERO = Sum()  # nothing was collected
 _BURST = 32  # firings between two checks of the clock
@@ -54,7 +52,7 @@ class Run(Frames):
         state: State | None = None,
         scheduler: Scheduler | None = None,
     ) -> None:
-        pool, self.pop = scheduler or _scheduler(options)
+        pool, self.pop = scheduler or scheduler_of(options, rows.graph)
         super().__init__(rows, options, record, state, pool)
         self.values = [GO, *values]
         self.results: list[Value] = [None] * len(rows.graph.fetches)
@@ -315,27 +313,10 @@ class Run(Frames):
     def gather(self, values: list[Value], type_: Type) -> Value:
         """The results of all lanes as one value."""
         self.let_go_all(values)
-        return checks.stack_lanes(values, type_)
+        return stack_lanes(values, type_)
 
     # -- events and errors ---------------------------------------------------------------------------------
 
     def event(self, frame: Frame, number: int, is_live: bool, values: Sequence[Value]) -> trace.Fired:
         shown = tuple(trace.DEAD if value is NONE else trace.show_value(value) for value in values)
         return trace.Fired(frame.number, number, self.graph.nodes[number].name, is_live, shown)
-
-
-def _scheduler(options: Options) -> Scheduler:
-    if options.scheduler in ("fifo", None):
-        queue: deque[Ready] = deque()
-        return queue, queue.popleft
-    stack: list[Ready] = []
-    if options.scheduler == "lifo":
-        return stack, stack.pop
-    chance = random.Random(options.schedule_seed or 0).random
-
-    def pop() -> Ready:
-        at = int(chance() * len(stack))
-        stack[at], stack[-1] = stack[-1], stack[at]
-        return stack.pop()
-
-    return stack, pop

@@ -100,4 +100,6 @@ class WavesPlan(native.NativePlan):
             None if host.record is None else host.wave,
             options.timed,
             link,
+            None,
+            native.scheduler_of(options),
         )

@@ -21,7 +21,7 @@ from undertow.engines.contract import Options
 from undertow.engines.outside import Order
 from undertow.engines.waves import WIDTH
 from undertow.engines.waves.encode import encode
-from undertow.engines.waves.plan_bytes import array_of, pack, pack_arrays, unpack, unpack_arrays
+from undertow.engines.waves.plan_bytes import array_of, pack, pack_arrays, unpack, unpack_arrays, unpack_head
 from undertow.errors import InternalError, WorkerLost
 from undertow.ir.graph import Array
 from undertow.ir.placed import Part
@@ -159,7 +159,7 @@ def crossed_since(before: Crossed, wire: _core.Wire) -> Crossed:
 
 def has_ended(reply: bytes) -> bool:
     """Has a part come to its end, or has it stopped?"""
-    return "stopped" not in unpack_arrays(reply)[0]
+    return "stopped" not in unpack_head(reply)
 
 
 def read_reply(reply: bytes) -> tuple[list[Array | None], Counted, Crossed]:

@@ -48,9 +48,7 @@ def pack_arrays(head: dict[str, Any], arrays: Sequence[Array]) -> bytes:
 def unpack_arrays(data: bytes, name: str = "a message") -> tuple[dict[str, Any], list[Array]]:
     """The same again: arrays of our dtypes, with memory of their own. Raises ValueError if it is something else."""
     try:
-        length = int.from_bytes(data[:8], "little")
-        head = json.loads(data[8 : 8 + length])
-        at = 8 + length
+        head, at = _head(data)
         arrays = []
         for dtype, shape in head.pop("arrays"):
             arrays.append(_array(data, at, dtype, shape))
@@ -60,6 +58,17 @@ def unpack_arrays(data: bytes, name: str = "a message") -> tuple[dict[str, Any],
         return head, arrays
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError, MemoryError) as error:
         raise ValueError(f"this is not {name}: {error}") from error
+
+
+def unpack_head(data: bytes) -> dict[str, Any]:
+    """What JSON could say of bytes that `pack_arrays` has made here or on a worker, without the arrays."""
+    return _head(data)[0]
+
+
+def _head(data: bytes) -> tuple[dict[str, Any], int]:
+    """What JSON could say, and where the arrays begin."""
+    at = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:at]), at
 
 
 def array_of(data: npt.NDArray[np.uint8] | memoryview, dtype: str, shape: Sequence[int]) -> Array:

@@ -37,7 +37,8 @@ def cond(pred: Any, then: Callable[..., Any], other: Callable[..., Any], *operan
     current = context()
     if current is None or current.builder is None:
         return _apply(then if _is_true(pred) else other, operands)
-    return drive(_cond(current.session.interpreter, [pred, then, other, *operands], {}, None))
+    interp = current.session.interpreter
+    return drive(current.session.until_known(lambda: _cond(interp, [pred, then, other, *operands], {}, None)))
 
 
 def _cond(interp: Interpreter, args: Sequence[Any], kwargs: dict[str, Any], env: Env | None) -> Work:

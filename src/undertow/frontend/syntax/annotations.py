@@ -268,7 +268,7 @@ def _number(value: Any, wanted: Type, what: str, span: Span | None) -> Any:
 def _how_to_convert(value: Any, wanted: Type) -> str:
     """The hint for a value of the wrong dtype."""
     other = leaf_type(value).dtype
-    change = f"change the annotation to {_written(wanted.with_dtype(other))}"
+    change = f"change the annotation to {as_written(wanted.with_dtype(other))}"
     if is_weak(value):
         return f"use {_TAKEN[wanted.dtype.kind]}, or {change}"
     if other.kind == "complex" and wanted.dtype.kind != "bool":
@@ -282,13 +282,13 @@ def _how_to_convert(value: Any, wanted: Type) -> str:
 def _how_to_shape(found: Type, wanted: Type) -> str:
     """The hint for a value of the wrong shape."""
     if found.rank == wanted.rank:
-        return f"to accept any length, write {_written(wanted.with_shape((None,) * found.rank))}"
-    written = _written(found.with_dtype(wanted.dtype))
+        return f"to accept any length, write {as_written(wanted.with_shape((None,) * found.rank))}"
+    written = as_written(found.with_dtype(wanted.dtype))
     if wanted.rank == 0:
         return f"ut.{wanted.dtype} alone means a single number; this array is {written}"
     return f"change the value, or the annotation to {written}"
 
 
-def _written(type: Type) -> str:
+def as_written(type: Type) -> str:
     """A type as it is written in an annotation."""
     return f"ut.{type.dtype}[{', '.join(map(repr, type.shape))}]" if type.shape else f"ut.{type.dtype}"

@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from undertow.errors import CaptureError, Span, UndertowError, brief
+from undertow.frontend.control.restart import Halted
 from undertow.frontend.control.termination import refuse_endless
 from undertow.frontend.interpret.calls import Interpreter
 from undertow.frontend.syntax.annotations import Annotation, read
@@ -22,7 +23,8 @@ from undertow.frontend.syntax.source import Closure, NoSource
 from undertow.frontend.trace.block_session import BlockSession, here, numbers, user_frame
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.definition import Arguments, Definition, Specialization
-from undertow.frontend.trace.graft import Ready, with_callees
+from undertow.frontend.trace.graft import Ready, renamed, with_callees
+from undertow.frontend.trace.learned import must_be_declared, refuse_other_output
 from undertow.frontend.trace.library import raised_by_python
 from undertow.frontend.trace.link import PROVISIONAL, WrittenBlock, called_by, link
 from undertow.frontend.trace.scope import name_of
@@ -31,6 +33,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Traced, capturing, context
 from undertow.ir.graph import FunctionGraph, Library, Port
 from undertow.ir.names import Names
+from undertow.ops.effects import acts, variables_of
 from undertow.tracebacks import is_library_file
 from undertow.types import CTL, Type
 
@@ -65,6 +68,8 @@ class Block(Definition):
         self.state = "declared"  # then "open", "written", "linked"; or "failed"
         self.builder = Builder(name, "function", span, is_open=False, is_block=True)
         self.callers: set[Block] = set()  # those that called it before it was finished
+        self.learned: Annotation | None = None  # what it returns, by its own branches: see learned.py
+        self.asked_at: Span | None = None  # where its block called it before that was known
         self._inputs: list[_Input] = []
         self._named: set[int] = set()  # nodes that have the name of a variable
         self._specialization: Specialization | None = None
@@ -268,6 +273,8 @@ class Block(Definition):
         assert session is not None
         self.name_values()
         self._ports = session.result_ports(self.specialization, value)
+        assert self.specialization.results is not None
+        refuse_other_output(self, self.specialization.results)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -280,6 +287,14 @@ class Block(Definition):
             arguments = Arguments([], types, (), [], ())
             self._specialization = Specialization(self, name, types, arguments, hidden, self.note("return"))
         return self._specialization
+
+    @property
+    def knows_results(self) -> bool:
+        return self.note("return") is not None or self.learned is not None
+
+    def learn(self, results: Annotation) -> None:
+        """Take this for what it returns."""
+        self.learned = self.specialization.results = results
 
     def sole_specialization(self, session: Session) -> Specialization | None:
         if self._ready is not None:
@@ -296,10 +311,10 @@ class Block(Definition):
         if not isinstance(session, BlockSession) or self.state == "failed":
             raise self._unfinished()
         if self.specialization.results is None:
-            raise CaptureError(
-                f"`{self.name}` is called before its block ends, so its results must be declared",
-                hint="declare them: ut.SubGraph(returns=ut.i64), or ut.f32[3], or a tuple of types",
-            )
+            self.asked_at = session.ctx.span
+            if session.learner is self:
+                raise Halted  # the branches without this call say what it returns
+            raise must_be_declared(self, is_own=session.blocks[-1] is self)
         session.unfinished[self.specialization.name] = self
         self.callers.add(session.blocks[-1])
         return self.specialization
@@ -346,7 +361,9 @@ class Block(Definition):
         if any(block._written is None for block in group):
             return
         link([block._written for block in group if block._written is not None])
-        graphs = {name: graph for block in group if block._session for name, graph in block._session.graphs.items()}
+        sessions = [block._session for block in group if block._session is not None]
+        graphs = {name: graph for session in sessions for name, graph in session.graphs.items()}
+        names = {name: variable for session in sessions for variable, name in session.variables.items()}
         try:
             for block in group:
                 block.state = "linked"
@@ -357,24 +374,24 @@ class Block(Definition):
                     fault.hint = "add a base case: ut.cond(test, base, other), where only `other` calls it again"
                     raise
                 if all(isinstance(what, str) for what in block.specialization.hidden):
-                    block._make_ready(reached)
+                    block._make_ready(reached, names)
         except CaptureError:
             for block in group:
                 block.state, block._ready = "failed", None
             raise
 
-    def _make_ready(self, graphs: dict[str, FunctionGraph]) -> None:
+    def _make_ready(self, graphs: dict[str, FunctionGraph], names: dict[str, Any]) -> None:
         function = self.specialization
         assert function.results is not None
         structures = tuple(item.note.structure for item in self._inputs)
-        session = self._session
-        assert session is not None
-        used = {node.attrs["variable"] for graph in graphs.values() for node in graph.nodes if "variable" in node.attrs}
-        variables = {
-            name: (variable, variable in session.main.assigned)
-            for variable, name in session.variables.items()
-            if name in used
-        }
+        # Each session has its own name for a variable, and SubGraphs that call each other may be of several.
+        one = {variable: name for name, variable in names.items()}
+        same, unchanged = {name: one[variable] for name, variable in names.items()}, {name: name for name in graphs}
+        graphs = {name: renamed(graph, unchanged, same) for name, graph in graphs.items()}
+        nodes = [node for graph in graphs.values() for node in graph.nodes]
+        written = {name for node in nodes if acts(node.op) for name in variables_of(node.attrs)}
+        used = dict.fromkeys(name for node in nodes for name in variables_of(node.attrs))
+        variables = {name: (names[name], name in written) for name in used}
         signature = function.types, structures, function.results
         self._ready = Ready(*signature, function.name, tuple(function.hidden), graphs, variables, is_shared=True)
         self._session = self._written = None

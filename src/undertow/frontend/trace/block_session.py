@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import Span
+from undertow.frontend.interpret.drive import Work
 from undertow.frontend.trace.capture import CaptureSession
+from undertow.frontend.trace.learned import until_known
 from undertow.frontend.values.traced import Context, Traced, context, used_too_late
 from undertow.ir.graph import Port
 from undertow.tracebacks import is_library_file
@@ -86,6 +88,7 @@ class BlockSession(CaptureSession):
     def __init__(self) -> None:
         self.blocks: list[Block] = []  # open ones, the innermost last
         self.unfinished: dict[str, Block] = {}  # called before they were finished
+        self.learner: Block | None = None  # the SubGraph whose results are being learned: see learned.py
         super().__init__(context=BlockContext)
 
     def fresh_name(self, name: str) -> str:
@@ -100,6 +103,13 @@ class BlockSession(CaptureSession):
         if writes:
             self.main.assigned |= {variable}
         return True
+
+    @property
+    def is_guessing(self) -> bool:
+        return super().is_guessing or (self.learner is not None and self.learner.asked_at is not None)
+
+    def until_known(self, attempt: Callable[[], Work]) -> Work:
+        return until_known(self, attempt)
 
     def resolve(self, value: Traced) -> Port:
         if not value.builder.is_open:

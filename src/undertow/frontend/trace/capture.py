@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -50,6 +50,7 @@ from undertow.frontend.values.leaves import describe, leaf_type, port_in
 from undertow.frontend.values.listed import with_lists
 from undertow.frontend.values.operands import as_weak, flags_of, is_number
 from undertow.frontend.values.operands import convert as as_dtype
+from undertow.frontend.values.state import assigned_while_bound
 from undertow.frontend.values.traced import Context, Traced, is_traced, operand, roots_of, stays_weak
 from undertow.ir.graph import Attrs, FunctionGraph, Port
 from undertow.ir.names import Names
@@ -83,7 +84,8 @@ class CaptureSession(Scope):
         self._names = Names(separator="~")
         self._closures: dict[FunctionType, Closure] = {}
         self._helpers: dict[Closure, Definition] = {}  # those that are captured as functions
-        self._grafts: dict[Ready, Specialization] = {}
+        # By function, and the values that it gets in place of variables.
+        self._grafts: dict[tuple[Ready, tuple[Any, ...]], Specialization] = {}
         self._recursions = 0  # calls of helpers by themselves that were captured inline
 
     def fresh_name(self, name: str) -> str:
@@ -123,6 +125,9 @@ class CaptureSession(Scope):
     @property
     def is_guessing(self) -> bool:
         return any(function.guessed_at is not None for function in self._open.values())
+
+    def until_known(self, attempt: Callable[[], Work]) -> Work:
+        return (yield attempt())
 
     def _leads_from_call(self, values: list[Any]) -> bool:
         """Are some of these values computed from the result of a call in this graph?"""
@@ -371,23 +376,27 @@ class CaptureSession(Scope):
 
     def _graft(self, definition: Definition, ready: Ready, arguments: Arguments) -> Specialization:
         """Add a function that needs no capture: its graphs, under names that are free here."""
-        if ready not in self._grafts:
-            for variable, is_written in ready.variables.values():
-                if self.bound(variable) is not variable:
-                    raise CaptureError(
-                        f"`{definition.name}` is already a graph: the gradient does not see its variable "
-                        f"`{variable.name}`",
-                        hint="pass the value as an argument",
-                    )
-                self.uses_variable(variable, is_written)
-            variables = {known: self.variable_name(variable) for known, (variable, _) in ready.variables.items()}
-            name, graphs = ready.grafted(self.fresh_name, variables)
+        bound = {known: self.bound(variable) for known, (variable, _) in ready.variables.items()}
+        handed = {known: v for known, v in bound.items() if v is not ready.variables[known][0]}
+        key = ready, tuple((value.builder, value.port) for value in handed.values())
+        if key not in self._grafts:
+            variables: dict[str, str] = {}
+            free: set[str] = set()
+            for known, (variable, is_written) in ready.variables.items():
+                if known in handed and is_written:
+                    raise assigned_while_bound(variable)
+                if known not in handed:
+                    variables[known] = self.variable_name(variable)
+                    if not self.uses_variable(variable, is_written):
+                        free.add(known)
+            chosen = ready.with_reads(handed, free) if handed or free else ready
+            name, graphs = chosen.grafted(self.fresh_name, variables)
             self.graphs.update(graphs)
-            hidden = dict.fromkeys(ready.hidden)
-            self._grafts[ready] = Specialization(
+            hidden = dict.fromkeys((*chosen.hidden, *((value.builder, value.port) for value in handed.values())))
+            self._grafts[key] = Specialization(
                 definition, name, ready.types, arguments, hidden, ready.results, graphs[name]
             )
-        return self._grafts[ready]
+        return self._grafts[key]
 
     def _find(self, definition: Definition, arguments: Arguments) -> Specialization | None:
         """The specialization that takes these arguments, if there is one."""

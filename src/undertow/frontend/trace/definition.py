@@ -29,7 +29,7 @@ from undertow.frontend.syntax.annotations import Annotation, Dims, as_array, con
 from undertow.frontend.syntax.calling import bind_arguments, is_user_class
 from undertow.frontend.syntax.locate import Located, is_in_memory, locate
 from undertow.frontend.syntax.queries import is_procedure
-from undertow.frontend.syntax.source import Closure, Env, closure_of
+from undertow.frontend.syntax.source import Closure, Env, NoSource, closure_of
 from undertow.frontend.trace.by_class import by_class, static_objects
 from undertow.frontend.trace.declared import opened
 from undertow.frontend.trace.graft import Ready
@@ -83,7 +83,9 @@ class Definition:
     @property
     def origin(self) -> Any:
         """What is the same in each attempt to capture it: of a function in a captured one, where it is written."""
-        return place_of(self.function) if isinstance(self.function, Closure) else self
+        if not isinstance(self.function, Closure) or isinstance(self.function, NoSource):
+            return self
+        return place_of(self.function)
 
     @property
     def short_name(self) -> str:

@@ -7,7 +7,7 @@ a function itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ import numpy as np
 
 from undertow.frontend.syntax.annotations import Annotation
 from undertow.frontend.trace.builder import START
+from undertow.frontend.trace.detached import detached
 from undertow.frontend.values.tree import Structure
 from undertow.ir.graph import Attrs, Const, FunctionGraph, Port
 from undertow.ir.structure import ENTERS, SOURCES
 from undertow.ir.walk import entered_by, reachable
+from undertow.ops.effects import variables_of
 from undertow.types import CTL, Type
 
 if TYPE_CHECKING:  # it imports this file
@@ -42,6 +44,14 @@ class Ready:
     is_shared: bool = (
         False  # its graphs have globally unique names, so those that two such functions share are added once
     )
+
+    def with_reads(self, handed: Collection[str], free: Collection[str]) -> Ready:
+        """With variables that callers hand over, as further parameters, and reads of others at any time."""
+        graphs = detached(self.graphs, handed, free)
+        callee = graphs[self.callee]
+        has_order = any(callee.nodes[param].types[0] == CTL for param in callee.params)
+        hidden = tuple(what for what in self.hidden if what != "effect" or has_order)
+        return replace(self, graphs=graphs, hidden=hidden, is_shared=self.is_shared and not handed)
 
     def grafted(
         self, fresh_name: Callable[[str], str], variables: Mapping[str, str]
@@ -104,6 +114,9 @@ def renamed(
     name = names[graph.name]
     nodes = []
     for node in graph.nodes:
+        if "targets" in node.attrs:
+            after_all = tuple(variables.get(name, name) for name in variables_of(node.attrs))
+            node = replace(node, attrs=node.attrs | {"targets": after_all})
         key, known = ("variable", variables) if node.op not in ENTERS else (ENTERS[node.op], names)
         if key in node.attrs and (before := node.attrs.text(key)) != (after := known.get(before, before)):
             node = replace(node, attrs=Attrs(**{**node.attrs, key: after}))

@@ -144,7 +144,7 @@ def _refuse_repeated(session: Session, call: DifferentiableCall) -> None:
             )
 
 
-_REPEATED = {"print": "prints", "assign": "assigns a variable", "assign_rows": "assigns a variable"}
+_REPEATED = {"print": "prints", **dict.fromkeys(("assign", "assign_rows", "update"), "assigns a variable")}
 
 
 def _starts(values: Sequence[Any]) -> list[Any]:

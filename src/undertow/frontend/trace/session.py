@@ -7,7 +7,7 @@ random numbers and the interpreter use their session through this protocol alone
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -164,6 +164,9 @@ class Session(Protocol):
     def takes_nothing(self) -> bool:
         """Are lists empty whose items such a function would compute?"""
         return False
+
+    def until_known(self, attempt: Callable[[], Work]) -> Work:
+        """The value of a `ut.cond` that plain Python calls: in a SubGraph's block, it may say what that one returns."""
 
     def call(self, definition: Definition, args: Sequence[Any], kwargs: dict[str, Any]) -> Work:
         """Write a call node; capture the callee first if it has no graph yet."""

@@ -74,13 +74,13 @@ class Variable:
         if not self.type.accepts(type_):
             raise TypeMismatch(f"the initial value is a {type_}, but the variable is declared as {self.type}")
         self.name = name
-        self.cell = cells.Cell(_frozen(value))  # changed by transactions alone
+        self.cell = cells.Cell(frozen(value))  # changed by transactions alone
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "cell": self.value}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({**state, "cell": cells.Cell(_frozen(state["cell"]))})
+        vars(self).update({**state, "cell": cells.Cell(frozen(state["cell"]))})
 
     def __copy__(self) -> Variable:
         """Another variable, with the same value now."""
@@ -150,6 +150,19 @@ class Variable:
         "assign_concat", "concat", "Append along the first axis, atomically; returns the new value."
     )
 
+    def update(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Replace the value by function(old value, *values), atomically; returns the new one.
+
+        The function is pure: Python, or decorated with @ut.function. Nothing can come between its read and its write.
+
+        >>> best = Variable(3.0, name="best")
+        >>> best.update(lambda old, x: x if x > old else 0.9 * old, 2.0)
+        np.float64(2.7)
+        """
+        from undertow.frontend.control.updated import update  # what captures imports variables
+
+        return update([self], function, values, has_aux=False)
+
     def assign_rows(self, indices: Any, rows: Any) -> Any:
         """Replace only the rows with these numbers, atomically; returns the new rows."""
         return self._write("assign_rows", "set", [self._numbers(indices), self._given(rows)])
@@ -175,17 +188,18 @@ class Variable:
 
             def change(state: dict[str, Any]) -> Any:
                 new = self._apply(op, state, operands, attrs)
-                state[self.name] = stored = _frozen(state[self.name])
+                state[self.name] = stored = frozen(state[self.name])
                 return stored if op == "assign" else new
 
             return cells.transact({self.name: self.cell}, (self.name,), change, lambda stored: stored)
-        if current.session.bound(self) is not self:
-            raise CaptureError(
-                f"variable `{self.name}` is assigned inside a function that is differentiated with respect to it",
-                hint="compute the gradient first, and assign the variable outside the differentiated function",
-            )
-        current.session.uses_variable(self, writes=True)
+        self.__undertow_assigned__(current)
         return self._node(current, op, operands, f"{self.name}.{how}", is_ordered=True, how=how)
+
+    def __undertow_assigned__(self, current: Context) -> None:
+        """Say that the program assigns the variable, which must be possible here."""
+        if current.session.bound(self) is not self:
+            raise assigned_while_bound(self)
+        current.session.uses_variable(self, writes=True)
 
     def _node(
         self, current: Context, op: str, operands: list[Any], name: str, is_ordered: bool, **attrs: Any
@@ -229,12 +243,29 @@ class Variable:
             fault.hint = f"{convert_it}, or create the variable with another dtype="
             raise
 
+    @property
+    def __undertow_holds__(self) -> Type:
+        """What it holds, as graphs know it."""
+        return Type(self.type.dtype, self._shape())
+
+    def __undertow_taken__(self, value: Any) -> Any:
+        """A value outside a capture as the variable would hold it; an error if it does not fit."""
+        return self._apply("assign", {}, [self._given(value)], Attrs(**self._held(self.name), how="set"))
+
     def _shape(self) -> tuple[Any, ...]:
         return tuple(d if isinstance(d, int) else None for d in self.type.shape)
 
     def _held(self, name: str) -> dict[str, Any]:
         """The attributes that tell what the variable holds."""
         return {"variable": name, "dtype": self.type.dtype.name, "shape": self._shape()}
+
+
+def assigned_while_bound(variable: Variable) -> CaptureError:
+    """The error of an assignment to a variable whose value is an argument of a gradient."""
+    return CaptureError(
+        f"variable `{variable.name}` is assigned inside a function that is differentiated with respect to it",
+        hint="compute the gradient first, and assign the variable outside the differentiated function",
+    )
 
 
 def values_of(variables: Mapping[str, Variable]) -> dict[str, Any]:
@@ -251,10 +282,11 @@ def transaction(
     those that only read wait for nobody.
     """
     held = {name: variable.cell for name, variable in variables.items()}
-    return cells.transact(held, written, work, _frozen, lambda name: f"variable `{variables[name].name}`")
+    return cells.transact(held, written, work, frozen, lambda name: f"variable `{variables[name].name}`")
 
 
-def _frozen(value: Any) -> Any:
+def frozen(value: Any) -> Any:
+    """A value that nobody can change."""
     # The store's own arrays need not be copied: the run is over, and nothing else references them.
     array = value.view(np.ndarray) if isinstance(value, Own) else np.array(value, copy=True)
     array.flags.writeable = False

@@ -19,6 +19,7 @@ from undertow.ir.custom import custom_parts, has_rule, unruled
 from undertow.ir.graph import FunctionGraph, Node, Operand, Port
 from undertow.ir.structure import ENTERING, ENTERS
 from undertow.ir.walk import arguments, entered_by, fixpoint, link_of, phase_of, reachable
+from undertow.ops.effects import assigns, is_stateful, variables_of
 from undertow.ops.gradient import NO_GRADIENT, zero_gradient
 from undertow.ops.op import CATALOGUE
 from undertow.types import Type
@@ -123,7 +124,8 @@ class Flows:
                 elif node.op == "resume" and link_of(node) in body.visits:
                     body.visits[link_of(node)].append(number)
         nodes = (node for name in {*reading, *self.bodies} for node in functions[name].nodes)
-        self._read = {node.attrs.get("variable") for node in nodes if _is_state(node) and "how" not in node.attrs}
+        readers = (node for node in nodes if is_stateful(node.op) and not assigns(node.op))
+        self._read = {name for node in readers for name in variables_of(node.attrs)}
         fixpoint(reversed(self.bodies), self._update, callers.__getitem__)  # callees stand behind their callers
 
     def _update(self, name: str) -> bool:
@@ -173,7 +175,7 @@ class Flows:
             for bit, node in self.bodies[target].assigned.items():
                 body.assign(self._argument(body, call, bit), node)
         for node in body.graph.nodes:
-            if _is_state(node) and "how" in node.attrs and node.attrs.get("variable") in self._read:
+            if assigns(node.op) and not self._read.isdisjoint(variables_of(node.attrs)):
                 for operand in node.inputs:
                     body.assign(operand, node)
 
@@ -265,10 +267,6 @@ def _refuse_unruled(graph: FunctionGraph, request: Request) -> None:
                 graph.span,
                 hint="pass the value as an argument, or ut.stop_gradient of it",
             )
-
-
-def _is_state(node: Node) -> bool:
-    return node.op in CATALOGUE and CATALOGUE[node.op].state is not None
 
 
 def _closed(loop: FunctionGraph, results: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:

@@ -52,6 +52,7 @@ from undertow.ir.graph import Attrs, Const, FunctionGraph, Library, Node, Operan
 from undertow.ir.names import Names
 from undertow.ir.sparse import rows_types, sparse_of
 from undertow.ir.walk import link_of, reachable, target_of
+from undertow.ops.effects import variables_of
 from undertow.ops.term import Size, Term, apply, constant, filled, fitted, shaped, sizes
 from undertow.passes.derive.activity import Activity, Flows, Request, differentiable
 from undertow.passes.derive.entries import NO_ENTRIES, Entries, find_entries
@@ -137,7 +138,7 @@ def _check_assigned(flows: Flows, name: str, params: tuple[int, ...], reason: st
     """Refuse a derivative whose path goes through a variable."""
     assigned = flows.bodies[name].assigned
     for node in (assigned[index] for index in params if index in assigned):
-        variable = node.attrs.text("variable")
+        (variable, *_) = variables_of(node.attrs)
         hint = f"pass the value as an argument or a result{hint}"
         raise CaptureError(f"variable `{variable}` is assigned a value {reason}", node.span, hint=hint)
 

@@ -22,6 +22,7 @@ from undertow.ir.implied import param_node, start_node
 from undertow.ir.names import Names, in_scope
 from undertow.ir.structure import ENTERS
 from undertow.ir.walk import device_attr, entered_by
+from undertow.ops.effects import assigns, variables_of
 from undertow.ops.op import CATALOGUE
 from undertow.passes.markers.paths import (
     DERIVATIVE,
@@ -194,13 +195,13 @@ class _Scene:
 
     def _acts(self, node: Node) -> bool:
         if node.op == "read":
-            return node.attrs["variable"] in self.assigned
+            return not self.assigned.isdisjoint(variables_of(node.attrs))
         return node.op in CATALOGUE and CATALOGUE[node.op].effect
 
     @cached_property
-    def assigned(self) -> set[object]:
-        graphs = self.library.functions.values()
-        return {node.attrs["variable"] for graph in graphs for node in graph.nodes if node.op == "assign"}
+    def assigned(self) -> set[str]:
+        nodes = (node for graph in self.library.functions.values() for node in graph.nodes)
+        return {name for node in nodes if assigns(node.op) for name in variables_of(node.attrs)}
 
     def tears(self, numbers: set[int]) -> bool:
         """Would a call and its gradient be torn apart?"""

@@ -20,6 +20,7 @@ from undertow.ir.implied import param_node, start_node
 from undertow.ir.names import Names
 from undertow.ir.sown import reaps
 from undertow.ir.walk import device_attr, entered_by, reachable
+from undertow.ops.effects import assigns
 from undertow.passes.derive.writer import DerivativeWriter
 from undertow.types import CTL, Type, i64
 
@@ -50,7 +51,7 @@ def with_rules(
 def _refuse_effects(functions: Mapping[str, FunctionGraph], call: Node, reap: Node) -> None:
     names = reachable([call.attrs.text("callee")], lambda name: entered_by(functions[name]))
     for node in (node for name in names for node in functions[name].nodes):
-        if node.op in ("print", "assign", "assign_rows"):
+        if node.op == "print" or assigns(node.op):
             raise CaptureError(
                 f"a derivative goes through `ut.reap` of a function that has a `{node.op}`: it would act twice",
                 reap.span,

@@ -132,8 +132,12 @@ def test_limits_hold_elsewhere() -> None:
         f.run(*arguments, memory=8 * free.peak_bytes)
 
 
+# Mapped, its board has a run-time size, so its recursion is unrolled until capture gives up, after minutes.
+UNROLLED = {"queens_on_a_board"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [p for p in PROGRAMS if is_plain(p)][1::4], ids=str)
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if is_plain(p) and p.name not in UNROLLED][1::4], ids=str)
 def test_programs_elsewhere(program: Program) -> None:
     """A quarter of all programs: each a map of five equal calls, so a task for each."""
     f = program.function
