@@ -25,6 +25,7 @@ from undertow.compat.v1.graph import get_default_graph as get_default_graph
 from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.missing import explain
+from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.tensor import Operation as Operation

@@ -35,7 +35,6 @@ class Fetched:
 
     program: Program
     inputs: tuple[Port, ...]
-    seed: int | None  # where among the inputs the seed goes, if random numbers are drawn
     written: frozenset[str]
 
 
@@ -122,15 +121,14 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)
-    seed = main.key.node if main.key is not None and main.key.node in params else None
     owner = {param.node: port for port, param in instead.items()}
-    inputs = tuple(owner.get(number, Port(number)) for number in params if number != seed)
+    inputs = tuple(owner.get(number, Port(number)) for number in params)
     nodes = (node for body in library.functions.values() for node in body.nodes)
     written = frozenset(n.attrs.text("variable") for n in nodes if acts(n.op) and "variable" in n.attrs)
     structure = (("tuple", count), *([tree.LEAF] * count))
     types = tuple(main.nodes[number].types[0] for number in params)
-    captured = Captured(library, types, (), structure, count, seed is not None, {}, written)
-    return Fetched(Program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
+    captured = Captured(library, types, (), structure, count, False, {}, written)
+    return Fetched(Program(captured, "main"), inputs, written)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------

@@ -13,16 +13,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+import numpy as np
+
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.library import library_of
 from undertow.frontend.values import tree
-from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
+from undertow.frontend.values.random import folded
+from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced
 from undertow.ir.graph import Const, FunctionGraph, Library, Port
 from undertow.tracebacks import guarded
-from undertow.types import Type
+from undertow.types import Type, i64
 
 if TYPE_CHECKING:
     from undertow.compat.v1.fetches import Fetched
@@ -81,6 +84,8 @@ class NativeContext(Context):
 class GraphSession(CaptureSession):
     """The `Session` of a TensorFlow-1 graph, which is written whenever the user's Python does."""
 
+    ctx: NativeContext
+
     def resolve(self, value: Traced) -> Port:
         """The port of a tensor in the graph being written. A function can use only constants from outside."""
         builder = self.ctx.open_builder
@@ -102,15 +107,27 @@ class GraphSession(CaptureSession):
         """Is an @ut.function being captured, that this graph calls?"""
         return bool(self._open)
 
+    seed: int | None = None  # of the operation that is being written: see seeds.py
+
     def draw(self) -> Traced:
-        """A random key; functions of Defun have none, since their calls are written before their bodies."""
-        if self.ctx.open_builder.kind == "function" and not self.is_capturing:
-            raise GraphError(
-                f"`{self.ctx.open_builder.name}` draws random numbers, which a Defun cannot do",
-                here(),
-                hint="draw them outside and pass them as an argument, or use @ut.function",
-            )
-        return super().draw()
+        """A random key for one operation. What calls and iterations hand down says where; the run adds what is new.
+
+        That is the number of the run for an operation with a seed, and a random number for any other.
+        """
+        if self.is_capturing:
+            return super().draw()
+        graph = self.ctx.graph
+        if self.seed is None:
+            drawn: Traced = emit("fold_in", [super().draw(), graph.run_value("noise")])[0]
+            return drawn
+        key: Traced = emit("fold_in", [np.int64(self.seed), graph.run_value("count")])[0]
+        self.seed = folded(self.seed, 1)  # of the next key of the operation, if it takes several
+        if self.ctx.open_builder is not graph.main:
+            key = emit("fold_in", [key, super().draw()])[0]
+        return key
+
+    def draw_for_body(self) -> Traced:
+        return super().draw()  # of nothing new: operations with seeds have theirs from it, too
 
     def effect_token(self) -> Port:
         self._refuse("an effect in program order", "tf.Print, tf.Assert, and tf.control_dependencies for the order")
@@ -162,6 +179,9 @@ class Graph:
         self._fed: dict[Port, Port] = {}
         self._named: dict[int, str] = {}  # node of main -> its unique name
         self._taken: dict[str, int] = {}
+        self.seed: int | None = None
+        self.run_values: dict[int, str] = {}  # parameters of main that each run feeds by itself: "noise", "count"
+        self._noise: Traced | None = None
 
     # -- the default graph ---------------------------------------------------------------------------------
 
@@ -217,6 +237,21 @@ class Graph:
             node = self.main.nodes[port.node]
             self._fed[port] = self.param(self.main.type_of(port), node.name, node.span)
         return self._fed[port]
+
+    def run_value(self, kind: str) -> Traced:
+        """A number that every run of a session has: random "noise", or how often it ran what needs this "count"."""
+        if kind == "noise" and self._noise is not None:
+            return self._noise
+        value = Traced(self.main, self.main.param(Type(i64), kind))
+        self.run_values[value.port.node] = kind
+        if kind == "noise":
+            self._noise = value
+        return value
+
+    @property
+    def last_id(self) -> int:
+        """A number that grows with every operation."""
+        return len(self.main.nodes)
 
     # -- functions -----------------------------------------------------------------------------------------
 

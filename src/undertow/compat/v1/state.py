@@ -339,12 +339,12 @@ def ones_initializer() -> Initializer:
 
 def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: Any = None) -> Initializer:
     """Fills a variable with normal numbers."""
-    return lambda shape, dtype: drawn(random.normal, shape, mean, stddev, dtype)
+    return lambda shape, dtype: drawn(random.normal, shape, mean, stddev, dtype, seed=seed)
 
 
 def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: Any = None) -> Initializer:
     """Fills a variable with uniform numbers."""
-    return lambda shape, dtype: drawn(random.uniform, shape, minval, maxval, dtype)
+    return lambda shape, dtype: drawn(random.uniform, shape, minval, maxval, dtype, seed=seed)
 
 
 def glorot_uniform_initializer(seed: Any = None) -> Initializer:
@@ -353,7 +353,7 @@ def glorot_uniform_initializer(seed: Any = None) -> Initializer:
     def make(shape: Sequence[int], dtype: Any) -> Any:
         fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)
         limit = float(np.sqrt(6.0 / (fans[0] + fans[1])))
-        return drawn(random.uniform, shape, -limit, limit, dtype)
+        return drawn(random.uniform, shape, -limit, limit, dtype, seed=seed)
 
     return make
 
