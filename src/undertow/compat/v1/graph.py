@@ -30,6 +30,7 @@ from undertow.types import Type, i64
 if TYPE_CHECKING:
     from undertow.compat.v1.fetches import Fetched
     from undertow.compat.v1.function import Declare, Defined
+    from undertow.compat.v1.scopes import VariableScope
 
 # The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
 NEWEST: dict[str, Any] = {}
@@ -172,7 +173,9 @@ class Graph:
         self.candidates: dict[str, Defined] = {}  # functions called by name, used if none is added
         self.tracing: list[str] = []  # functions whose bodies are being written, outermost first
         self.variables: list[Any] = []
-        self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
+        self.variable_scopes: list[VariableScope] = []  # innermost last; once one was asked for, the first has no name
+        self.collections: dict[str, list[Any]] = {}
+        self.scope_counts: dict[str, int] = {}  # how often each variable scope was opened in the one around it
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
         self._callees: dict[str, str] = {}  # name of a function -> its name in graphs
         self._functions: dict[str, str] = {}  # the inverse
@@ -200,6 +203,20 @@ class Graph:
                 yield
         finally:
             self.ctx.builder = outer
+
+    def add_to_collection(self, name: str, value: Any) -> None:
+        """Add to a list of this graph."""
+        self.collections.setdefault(name, []).append(value)
+
+    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
+        """A list of this graph; of a scope, what has a name that begins with it."""
+        if name == "variables":
+            values = list(self.variables)
+        elif name == "trainable_variables":
+            values = [variable for variable in self.variables if variable.trainable]
+        else:
+            values = self.collections.get(name, [])
+        return [v for v in values if scope is None or str(getattr(v, "name", "")).startswith(scope)]
 
     # -- names ---------------------------------------------------------------------------------------------
 

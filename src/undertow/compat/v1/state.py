@@ -6,9 +6,8 @@ and assignments.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,17 +26,15 @@ from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Attrs
 from undertow.passes.markers.paths import UPDATE
 from undertow.tracebacks import boundaries
-from undertow.types import Type, dtype_of, f32
+from undertow.types import Type, dtype_of
 from undertow.types import type_of as numpy_type_of
 
 __all__ = [
-    "AUTO_REUSE", "Variable", "assign", "assign_add", "assign_sub", "constant_initializer", "get_variable",
+    "Variable", "assign", "assign_add", "assign_sub", "constant_initializer",
     "global_variables", "global_variables_initializer", "glorot_uniform_initializer", "initialize_all_variables",
     "local_variables_initializer", "ones_initializer", "random_normal_initializer", "random_uniform_initializer",
-    "trainable_variables", "variable_scope", "variables_initializer", "zeros_initializer",
+    "trainable_variables", "variables_initializer", "zeros_initializer",
 ]  # fmt: skip
-
-AUTO_REUSE = "auto"
 
 
 @acts_as_its_value
@@ -70,7 +67,8 @@ class Variable:
             self.graph = graph
             self.trainable = bool(trainable)
             self.span = here()
-            self.name = _free_name(graph, _scoped(graph, name or "Variable"))
+            scope = graph.variable_scopes[-1].name if graph.variable_scopes else ""
+            self.name = _free_name(graph, f"{scope}/{name or 'Variable'}" if scope else name or "Variable")
             with control_dependencies(None):  # its first value depends on nothing around it
                 self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
                 if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
@@ -266,57 +264,7 @@ def local_variables_initializer() -> Operation:
     return group(name="init")
 
 
-# -- scopes ------------------------------------------------------------------------------------------------
-
-
-def _scoped(graph: Graph, name: str) -> str:
-    scopes = graph.variable_scopes
-    return f"{scopes[-1][0]}/{name}" if scopes else name
-
-
-@contextlib.contextmanager
-def variable_scope(name_or_scope: Any, default_name: str | None = None, reuse: Any = None, **_: Any) -> Iterator[str]:
-    """Prefixes the names of variables created inside; `reuse` lets get_variable find existing ones."""
-    graph = get_default_graph()
-    full = _scoped(graph, str(name_or_scope or default_name))
-    inherited = graph.variable_scopes[-1][1] if graph.variable_scopes else False
-    graph.variable_scopes.append((full, bool(reuse) or inherited))
-    try:
-        yield full
-    finally:
-        graph.variable_scopes.pop()
-
-
-def get_variable(
-    name: str,
-    shape: Any = None,
-    dtype: Any = f32,
-    initializer: Any = None,
-    regularizer: Any = None,
-    trainable: bool = True,
-    **_: Any,
-) -> Variable:
-    """A new variable of this name, or, inside a scope with `reuse`, the existing one."""
-    graph = get_default_graph()
-    full = _scoped(graph, name)
-    known: Variable | None = next((v for v in graph.variables if v.name == full), None)
-    reuses = bool(graph.variable_scopes) and graph.variable_scopes[-1][1]
-    if known is not None:
-        if not reuses:
-            raise GraphError(
-                f"variable `{full}` already exists, created on line {known.span.line if known.span else '?'}",
-                here(),
-                hint="reuse it with tf.variable_scope(..., reuse=True), or choose another name",
-            )
-        return known
-    wanted = dtype_of(dtype)
-    if callable(initializer) or initializer is None:
-        if shape is None:
-            raise TypeMismatch(f"variable `{full}` needs a shape", here(), hint="write shape=[2, 3]")
-        size = [int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape])]
-        make = initializer or (glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer())
-        initializer = make(size, wanted)
-    return Variable(initializer, trainable=trainable, name=name, dtype=wanted)
+# -- initial values ------------------------------------------------------------------------------------------
 
 
 Initializer = Callable[[Sequence[int], Any], Any]
@@ -347,12 +295,19 @@ def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: A
     return lambda shape, dtype: drawn(random.uniform, shape, minval, maxval, dtype, seed=seed)
 
 
+def fans_of(shape: Sequence[int]) -> tuple[float, float]:
+    """How many inputs and how many outputs each unit has: the last two sizes, times the others for a convolution."""
+    if len(shape) < 2:
+        return float(sum(shape) or 1), float(sum(shape) or 1)
+    window = float(np.prod(shape[:-2]))
+    return window * shape[-2], window * shape[-1]
+
+
 def glorot_uniform_initializer(seed: Any = None) -> Initializer:
     """Uniform numbers in a range that preserves the variance of activations across layers."""
 
     def make(shape: Sequence[int], dtype: Any) -> Any:
-        fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)
-        limit = float(np.sqrt(6.0 / (fans[0] + fans[1])))
+        limit = float(np.sqrt(6.0 / sum(fans_of(shape))))
         return drawn(random.uniform, shape, -limit, limit, dtype, seed=seed)
 
     return make
