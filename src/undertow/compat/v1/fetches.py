@@ -116,8 +116,8 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port], cluster: Cluster | None) -> Fetched:
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
-    graph_of_main, params = main.extract(results, instead)
-    library = resolve_markers(graph.library_of(graph_of_main))
+    library, params = graph.extract(results, instead)
+    library = resolve_markers(library)
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)

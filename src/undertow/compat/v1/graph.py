@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from undertow.compat.v1.closing import Hidden, close, hidden_of
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
 from undertow.frontend.trace.builder import Builder
@@ -87,7 +88,7 @@ class GraphSession(CaptureSession):
     ctx: NativeContext
 
     def resolve(self, value: Traced) -> Port:
-        """The port of a tensor in the graph being written. A function can use only constants from outside."""
+        """The port of a tensor in the graph being written. A function copies constants, and captures what else it uses."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -96,11 +97,7 @@ class GraphSession(CaptureSession):
         node = value.builder.nodes[value.port.node]
         if node.op == "identity" and isinstance(node.inputs[0], Const):
             return builder.gate(node.inputs[0], here(), node.short_name)
-        raise GraphError(
-            f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
-            here(),
-            hint="pass it as an argument; from outside, a function sees only constants and variables",
-        )
+        return super().resolve(value)
 
     @property
     def is_capturing(self) -> bool:
@@ -180,6 +177,10 @@ class Graph:
         self._named: dict[int, str] = {}  # node of main -> its unique name
         self._taken: dict[str, int] = {}
         self.seed: int | None = None
+        self.hidden: dict[str, dict[Hidden, Port]] = {}  # function, by its name in graphs -> what it has captured
+        self.keys: dict[str, Builder] = {}  # loops that call functions which may draw random numbers
+        self.closed: set[str] = set()  # graphs with all hidden arguments: see closing.py
+        self.closed_calls: set[int] = set()  # of main
         self.run_values: dict[int, str] = {}  # parameters of main that each run feeds by itself: "noise", "count"
         self._noise: Traced | None = None
 
@@ -248,6 +249,13 @@ class Graph:
             self._noise = value
         return value
 
+    def main_key(self) -> Port:
+        """Where all random keys begin: a parameter, for which runs take 0."""
+        if self.main.key is None:
+            self.writer.hide(self.main, "key")
+        assert self.main.key is not None
+        return self.main.key
+
     @property
     def last_id(self) -> int:
         """A number that grows with every operation."""
@@ -255,8 +263,16 @@ class Graph:
 
     # -- functions -----------------------------------------------------------------------------------------
 
-    def library_of(self, main: FunctionGraph) -> Library:
-        """Main and every function that it needs, tracing those that are not traced yet."""
+    def extract(self, results: Sequence[Port], fed: Mapping[Port, Port]) -> tuple[Library, list[int]]:
+        """The main graph as far as these results need it, with its functions; and its parameters."""
+        while True:
+            main, params = self.main.extract(results, fed)
+            names = self._reached(main)
+            if not close(self, names):
+                return library_of(main, self.writer.graphs), params
+
+    def _reached(self, main: FunctionGraph) -> list[str]:
+        """Every function, loop and map that main needs; those that are not traced yet are traced."""
         graphs, waiting, seen = self.writer.graphs, [main], {main.name}
         for graph in waiting:  # grows during the loop
             for node in graph.nodes:
@@ -266,7 +282,7 @@ class Graph:
                     if callee not in graphs:
                         self._trace(self._functions[callee], node.span)
                     waiting.append(graphs[callee])
-        return library_of(main, graphs)
+        return [waiting_graph.name for waiting_graph in waiting[1:]]
 
     def body_of(self, callee: str) -> FunctionGraph | None:
         """The graph of a function by its name in graphs, traced if need be; None if it is not defined yet."""
