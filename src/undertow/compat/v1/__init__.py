@@ -14,10 +14,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from undertow.compat.v1 import function as function
+from undertow.compat.v1 import errors as errors
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
+from undertow.compat.v1.collection import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
@@ -25,6 +27,7 @@ from undertow.compat.v1.graph import get_default_graph as get_default_graph
 from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.missing import explain
+from undertow.compat.v1.scopes import *  # noqa: F403
 from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
@@ -53,7 +56,7 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (function, math, nn, train) or not isinstance(value, ModuleType))
+    and (value in (errors, function, math, nn, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

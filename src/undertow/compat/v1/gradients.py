@@ -196,13 +196,13 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     places: list[int] = []
     for place, x in enumerate(xs):
         is_variable = isinstance(x, Variable)
-        origins = upstream.reads.get(x.name, []) if is_variable else [_own_port(x, builder)]
+        origins = upstream.reads.get(x.key, []) if is_variable else [_own_port(x, builder)]
         origins = [port for port in origins if port in upstream.ports and x.dtype.is_inexact]
-        is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
+        is_hidden = is_variable and (x.key in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
         visible = [p for p in origins if not is_variable or is_inside(builder.regions, region, builder.home(p))]
         if visible or origins or is_hidden:
             named.append([builder.use(port) for port in visible])
-            variables.append(x.name if is_variable else "")
+            variables.append(x.key if is_variable else "")
             places.append(place)
             _check_outside(graph, builder, visible, named[-1], ys, x)
     derivatives: list[Any] = [None] * len(xs)

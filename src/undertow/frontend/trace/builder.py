@@ -63,6 +63,7 @@ class Builder:
     is_block: bool = False  # written by the block of a SubGraph, which is plain Python
     context: Any = None  # of an API that writes at any time (compat.v1, SubGraph), not only during a capture
     controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
+    scope: str = ""  # what names of new nodes begin with: "layer/"
     device: str | None = None  # of new nodes; "" is where main runs
     is_sorted: bool = True  # do operands come before the nodes that take them?
     key: Port | None = None  # the random key of this activation, in region 0
@@ -124,7 +125,9 @@ class Builder:
                 attrs = Attrs(**attrs, device=self.device)
         if not controls and op not in SOURCES and not any(i.__class__ is Port for i in inputs):
             controls = (self.use(START, where),)
-        full = in_scope(name or op, self.regions, where)  # `finish` adds a number where several nodes have it
+        full = in_scope(
+            self.scope + (name or op), self.regions, where
+        )  # `finish` adds a number where several nodes have it
         self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
         return len(self.nodes) - 1
 
@@ -132,7 +135,7 @@ class Builder:
         """Name the newest node after the variable that it was assigned to."""
         node = self.nodes[port.node]
         if port.node == len(self.nodes) - 1 and node.op != "param":
-            self.nodes[port.node] = _renamed(node, in_scope(name, self.regions, node.region))
+            self.nodes[port.node] = _renamed(node, in_scope(self.scope + name, self.regions, node.region))
 
     def param(self, type: Type, name: str) -> Port:
         """Append a parameter."""
