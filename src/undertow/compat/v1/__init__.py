@@ -13,6 +13,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from undertow.compat.v1 import errors as errors
 from undertow.compat.v1 import function as function
 from undertow.compat.v1 import layers as layers
 from undertow.compat.v1 import losses as losses
@@ -20,7 +21,7 @@ from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
-from undertow.compat.v1.collections import *  # noqa: F403
+from undertow.compat.v1.collection import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
@@ -59,7 +60,7 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (function, layers, losses, math, nn, train) or not isinstance(value, ModuleType))
+    and (value in (errors, function, layers, losses, math, nn, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

@@ -13,6 +13,7 @@ import numpy as np
 
 from undertow.api.program import Program
 from undertow.compat.v1.devices import Cluster
+from undertow.compat.v1.errors import of_kind
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
@@ -86,9 +87,20 @@ def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> Non
 def by_name(graph: Graph, name: str, span: Span | None) -> Any:
     """`add:0` is a tensor, `add` an operation."""
     stem, colon, index = name.partition(":")
+    for variable in graph.variables:
+        if variable.key == stem and index in ("", "0"):
+            return variable.fetched() if colon else variable.op
     number = graph.node_named(stem)
     if number is None or (colon and not index.isdigit()) or int(index or 0) >= len(graph.main.nodes[number].types):
-        raise GraphError(f"this graph has no {name!r}", span, hint='tensors have names such as "add:0": see x.name')
+        raise of_kind(
+            GraphError(
+                f"The name {name!r} refers to {'a Tensor' if colon else 'an Operation'} which does not exist: this graph "
+                f"has no {name!r}",
+                span,
+                hint='tensors have names such as "add:0": see x.name',
+            ),
+            KeyError,
+        )
     tensor = Tensor(graph.main, Port(number, int(index or 0)))
     return tensor if colon else Operation(tensor)
 
@@ -116,8 +128,8 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port], cluster: Cluster | None) -> Fetched:
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
-    graph_of_main, params = main.extract(results, instead)
-    library = resolve_markers(graph.library_of(graph_of_main))
+    library, params = graph.extract(results, instead)
+    library = resolve_markers(library)
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)

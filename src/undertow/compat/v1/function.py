@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.closing import hidden_of, may_draw
 from undertow.compat.v1.graph import NEWEST, Graph, get_default_graph
 from undertow.compat.v1.place import here, line_of
 from undertow.compat.v1.tensor import (
@@ -305,6 +306,7 @@ class Defined:
                     for value, dtype in zip(values, dtypes, strict=True)
                 ]
                 graph.writer.graphs[callee] = builder.finish([port_in(value, 0, graph.ctx) for value in results])
+                graph.hidden[callee] = {w: builder.finished(port) for w, port in hidden_of(builder).items()}
         except RecursionError:
             raise CaptureError(
                 f"the body of `{known}` cannot be traced: too many undeclared functions call each other",
@@ -431,6 +433,9 @@ def _write_call(
     inputs = [
         _argument(arg, t, f"argument `{n}` of `{function}`") for arg, t, n in zip(args, params, names, strict=True)
     ]
+    if builder.body is not None and may_draw(graph, graph.callee(function)):
+        graph.writer.key()  # once the loop is written, it is too late
+        graph.keys[builder.name] = builder
     short = function.rsplit(".", 1)[-1]
     number = builder.add("call", inputs, tuple(results), Attrs(callee=graph.callee(function)), here(), short)
     values = [Tensor(builder, Port(number, k)) for k in range(len(results))]

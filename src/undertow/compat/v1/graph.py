@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from undertow.compat.v1.closing import Hidden, close
+from undertow.compat.v1.collection import Collections
+from undertow.compat.v1.names import Naming
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
 from undertow.frontend.trace.builder import Builder
@@ -25,12 +28,11 @@ from undertow.frontend.values.random import folded
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced
 from undertow.ir.graph import Const, FunctionGraph, Library, Port
 from undertow.tracebacks import guarded
-from undertow.types import Type, i64
+from undertow.types import Type, bool_, i64
 
 if TYPE_CHECKING:
     from undertow.compat.v1.fetches import Fetched
     from undertow.compat.v1.function import Declare, Defined
-    from undertow.compat.v1.scopes import VariableScope
 
 # The newest Defined of each name in this process, so that functions survive `reset_default_graph`.
 NEWEST: dict[str, Any] = {}
@@ -88,7 +90,7 @@ class GraphSession(CaptureSession):
     ctx: NativeContext
 
     def resolve(self, value: Traced) -> Port:
-        """The port of a tensor in the graph being written. A function can use only constants from outside."""
+        """The port of a tensor in the graph being written. A function copies constants, and captures what else it uses."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -97,11 +99,7 @@ class GraphSession(CaptureSession):
         node = value.builder.nodes[value.port.node]
         if node.op == "identity" and isinstance(node.inputs[0], Const):
             return builder.gate(node.inputs[0], here(), node.short_name)
-        raise GraphError(
-            f"the body of `{builder.name}` uses the tensor `{node.name}`, which belongs to `{value.builder.name}`",
-            here(),
-            hint="pass it as an argument; from outside, a function sees only constants and variables",
-        )
+        return super().resolve(value)
 
     @property
     def is_capturing(self) -> bool:
@@ -154,10 +152,12 @@ def another_graph(value: Any, span: Span | None) -> GraphError:
 
 
 @guarded
-class Graph:
+class Graph(Naming, Collections):
     """What `tf.Graph()` makes: a main graph that grows as the program runs, and functions by name."""
 
     def __init__(self) -> None:
+        Naming.__init__(self)
+        Collections.__init__(self)
         self.writer = GraphSession(context=NativeContext)
         self.writer.fresh_name("main")
         ctx = self.writer.ctx
@@ -173,18 +173,22 @@ class Graph:
         self.candidates: dict[str, Defined] = {}  # functions called by name, used if none is added
         self.tracing: list[str] = []  # functions whose bodies are being written, outermost first
         self.variables: list[Any] = []
-        self.variable_scopes: list[VariableScope] = []  # innermost last; once one was asked for, the first has no name
-        self.collections: dict[str, list[Any]] = {}
-        self.scope_counts: dict[str, int] = {}  # how often each variable scope was opened in the one around it
+        self.variable_scopes: list[Any] = []  # those of `with`, innermost last: see scopes.py
+        self.default_scopes: dict[tuple[str, str], int] = {}
+        self.by_get_variable: dict[str, Any] = {}  # variables that `tf.get_variable` finds, by full name
+        self.finalized = False
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
         self._callees: dict[str, str] = {}  # name of a function -> its name in graphs
         self._functions: dict[str, str] = {}  # the inverse
         self._fed: dict[Port, Port] = {}
-        self._named: dict[int, str] = {}  # node of main -> its unique name
-        self._taken: dict[str, int] = {}
         self.seed: int | None = None
+        self.hidden: dict[str, dict[Hidden, Port]] = {}  # function, by its name in graphs -> what it has captured
+        self.keys: dict[str, Builder] = {}  # loops that call functions which may draw random numbers
+        self.closed: set[str] = set()  # graphs with all hidden arguments: see closing.py
+        self.closed_calls: set[int] = set()  # of main
         self.run_values: dict[int, str] = {}  # parameters of main that each run feeds by itself: "noise", "count"
         self._noise: Traced | None = None
+        self._initialized: dict[Any, Traced] = {}
 
     # -- the default graph ---------------------------------------------------------------------------------
 
@@ -204,19 +208,17 @@ class Graph:
         finally:
             self.ctx.builder = outer
 
-    def add_to_collection(self, name: str, value: Any) -> None:
-        """Add to a list of this graph."""
-        self.collections.setdefault(name, []).append(value)
-
-    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
-        """A list of this graph; of a scope, what has a name that begins with it."""
-        if name == "variables":
-            values = list(self.variables)
-        elif name == "trainable_variables":
-            values = [variable for variable in self.variables if variable.trainable]
-        else:
-            values = self.collections.get(name, [])
-        return [v for v in values if scope is None or str(getattr(v, "name", "")).startswith(scope)]
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[None]:
+        """Nodes go to the main graph, outside of functions, branches and loops."""
+        main = self.main
+        before = main.region, main.controls
+        main.region, main.controls = 0, ()
+        try:
+            with self.writing_to(main):
+                yield
+        finally:
+            main.region, main.controls = before
 
     # -- names ---------------------------------------------------------------------------------------------
 
@@ -226,21 +228,6 @@ class Graph:
             self._callees[name] = fresh = self.writer.fresh_name(name)
             self._functions[fresh] = name
         return self._callees[name]
-
-    def unique_name(self, node: int) -> str:
-        """The name of a node of the main graph, with a numeric suffix if it is taken."""
-        for number in range(len(self._named), node + 1):
-            name = full = self.main.nodes[number].name
-            while full in self._taken:
-                full = f"{name}_{self._taken[name]}"
-                self._taken[name] += 1
-            self._taken[full] = 1
-            self._named[number] = full
-        return self._named[node]
-
-    def node_named(self, name: str) -> int | None:
-        """The node of the main graph with this unique name."""
-        return next((number for number in range(len(self.main.nodes)) if self.unique_name(number) == name), None)
 
     def param(self, type: Type, name: str, span: Span | None) -> Port:
         """A parameter of the main graph, to be fed."""
@@ -252,18 +239,37 @@ class Graph:
         """The parameter that takes the place of a tensor that is fed instead of computed."""
         if port not in self._fed:
             node = self.main.nodes[port.node]
-            self._fed[port] = self.param(self.main.type_of(port), node.name, node.span)
+            with self.scoped(self.main, ""):
+                self._fed[port] = self.param(self.main.type_of(port), node.name, node.span)
         return self._fed[port]
 
     def run_value(self, kind: str) -> Traced:
         """A number that every run of a session has: random "noise", or how often it ran what needs this "count"."""
         if kind == "noise" and self._noise is not None:
             return self._noise
-        value = Traced(self.main, self.main.param(Type(i64), kind))
+        with self.scoped(self.main, ""):
+            value = Traced(self.main, self.main.param(Type(i64), kind))
         self.run_values[value.port.node] = kind
         if kind == "noise":
             self._noise = value
         return value
+
+    def initialized(self, variable: Any) -> Traced:
+        """A number that every run has: has this variable a value?"""
+        if variable not in self._initialized:
+            with self.scoped(self.main, ""):
+                value = Traced(self.main, self.main.param(Type(bool_), f"{variable.key}/IsVariableInitialized"))
+            self.run_values[value.port.node] = f"initialized {variable.key}"
+            self._initialized[variable] = value
+        return self._initialized[variable]
+
+    def main_key(self) -> Port:
+        """Where all random keys begin: a parameter, for which runs take 0."""
+        if self.main.key is None:
+            with self.scoped(self.main, ""):
+                self.writer.hide(self.main, "key")
+        assert self.main.key is not None
+        return self.main.key
 
     @property
     def last_id(self) -> int:
@@ -272,8 +278,16 @@ class Graph:
 
     # -- functions -----------------------------------------------------------------------------------------
 
-    def library_of(self, main: FunctionGraph) -> Library:
-        """Main and every function that it needs, tracing those that are not traced yet."""
+    def extract(self, results: Sequence[Port], fed: Mapping[Port, Port]) -> tuple[Library, list[int]]:
+        """The main graph as far as these results need it, with its functions; and its parameters."""
+        while True:
+            main, params = self.main.extract(results, fed)
+            names = self._reached(main)
+            if not close(self, names):
+                return library_of(main, self.writer.graphs), params
+
+    def _reached(self, main: FunctionGraph) -> list[str]:
+        """Every function, loop and map that main needs; those that are not traced yet are traced."""
         graphs, waiting, seen = self.writer.graphs, [main], {main.name}
         for graph in waiting:  # grows during the loop
             for node in graph.nodes:
@@ -283,7 +297,7 @@ class Graph:
                     if callee not in graphs:
                         self._trace(self._functions[callee], node.span)
                     waiting.append(graphs[callee])
-        return library_of(main, graphs)
+        return [waiting_graph.name for waiting_graph in waiting[1:]]
 
     def body_of(self, callee: str) -> FunctionGraph | None:
         """The graph of a function by its name in graphs, traced if need be; None if it is not defined yet."""
@@ -309,11 +323,66 @@ class Graph:
 
     # -- inspection ----------------------------------------------------------------------------------------
 
+    def get_operations(self) -> list[Any]:
+        """The operations of the main graph, in the order in which they were added."""
+        from undertow.compat.v1.elements import operations
+
+        return operations(self)
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The tensor or operation that an object or a name stands for."""
+        from undertow.compat.v1.elements import element
+
+        return element(self, obj, allow_tensor, allow_operation)
+
     def get_tensor_by_name(self, name: str) -> Any:
         """The tensor `name:0`."""
-        from undertow.compat.v1.fetches import by_name
+        return self.as_graph_element(name, allow_operation=False)
 
-        return by_name(self, name, here())
+    def get_operation_by_name(self, name: str) -> Any:
+        """The operation of this name."""
+        return self.as_graph_element(name, allow_tensor=False)
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        """Can it be fetched? What stands inside a branch cannot."""
+        token = getattr(tensor_or_op, "token", tensor_or_op)
+        return token.builder is self.main and self.main.home(token.port) == 0
+
+    is_feedable = is_fetchable
+
+    def finalize(self) -> None:
+        """From now on, the graph is only run."""
+        self.finalized = True
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every operation."""
+        return self.last_id
+
+    def device(self, device_name_or_function: Any) -> Any:
+        """`tf.device`."""
+        from undertow.compat.v1.control import device
+
+        return device(device_name_or_function)
+
+    def control_dependencies(self, control_inputs: Any) -> Any:
+        """`tf.control_dependencies`."""
+        from undertow.compat.v1.control import control_dependencies
+
+        return control_dependencies(control_inputs)
+
+    def name_scope(self, name: str | None) -> Any:
+        """Names of operations made in the block begin with `name/`."""
+        from undertow.compat.v1.control import graph_name_scope
+
+        return graph_name_scope(self, name)
+
+    @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Accepted: placement follows `tf.device`."""
+        yield
+
+    container = colocate_with
 
     def library(self, fetches: Any) -> Library:
         """The function graphs that a run of these fetches needs, before they are simplified."""

@@ -118,10 +118,4 @@ initializers = SimpleNamespace(
     variance_scaling=variance_scaling_initializer,
     zeros=zeros_initializer,
 )
-_FACTORIES = set(vars(initializers).values())
-
-
-def made_from(initializer: Any) -> Any:
-    """An initializer, also where a program names what makes it: `initializer=tf.zeros_initializer`."""
-    is_factory = callable(initializer) and initializer.__hash__ is not None and initializer in _FACTORIES
-    return initializer() if is_factory else initializer
+INITIALIZERS = tuple(vars(initializers).values())

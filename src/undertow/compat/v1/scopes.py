@@ -1,221 +1,260 @@
-"""`tf.variable_scope` and `tf.get_variable`: variables by name, made once and found again where a scope reuses them."""
+"""`tf.variable_scope` and `tf.get_variable`: variables that are found again by name, and what they have by default."""
 
 from __future__ import annotations
 
 import contextlib
-import enum
-import itertools
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from undertow.compat.v1.collections import GraphKeys
+from undertow.compat.v1.collection import GraphKeys
+from undertow.compat.v1.control import control_dependencies, graph_name_scope
 from undertow.compat.v1.graph import Graph, get_default_graph
-from undertow.compat.v1.initializers import made_from
+from undertow.compat.v1.initializers import INITIALIZERS
 from undertow.compat.v1.place import here
-from undertow.compat.v1.state import Variable, glorot_uniform_initializer, zeros_initializer
-from undertow.compat.v1.tensor import is_tensor_like
+from undertow.compat.v1.state import Variable, glorot_uniform_initializer, is_tensor, zeros_initializer
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.tracebacks import boundaries
 from undertow.types import dtype_of, f32
 
-__all__ = ["AUTO_REUSE", "VariableScope", "get_variable", "get_variable_scope", "no_regularizer", "variable_scope"]
+__all__ = ["AUTO_REUSE", "VariableScope", "get_local_variable", "get_variable", "get_variable_scope", "variable_scope"]
+
+AUTO_REUSE = "auto"
 
 
-class _Reuse(enum.Enum):
-    AUTO_REUSE = 1
-
-
-AUTO_REUSE = _Reuse.AUTO_REUSE
-
-
-def no_regularizer(_: Any) -> None:
-    """Keeps a variable from the regularizer of its scope."""
-
-
+@dataclass(eq=False)
 class VariableScope:
-    """What `tf.variable_scope` opens: the prefix of names, and what variables get that do not say otherwise."""
+    """What variables made by `tf.get_variable` in a scope have by default."""
 
-    def __init__(
-        self, reuse: Any, name: str = "", initializer: Any = None, regularizer: Any = None, dtype: Any = f32, **_: Any
-    ) -> None:
-        self._reuse = reuse
-        self._name = name
-        self.initializer = initializer
-        self.regularizer = regularizer
-        self.dtype = dtype
-
-    @property
-    def name(self) -> str:
-        """The full name."""
-        return self._name
-
-    @property
-    def original_name_scope(self) -> str:
-        """The full name with a slash at its end."""
-        return f"{self._name}/" if self._name else ""
-
-    @property
-    def reuse(self) -> Any:
-        """Does get_variable find variables, and make none? AUTO_REUSE: does it do either?"""
-        return self._reuse
+    name: str = ""
+    original_name_scope: str = ""
+    reuse: Any = False  # True, False or AUTO_REUSE
+    initializer: Any = None
+    regularizer: Any = None
+    dtype: Any = f32
+    custom_getter: Any = None
 
     def reuse_variables(self) -> None:
-        """From here on, get_variable finds existing variables."""
-        self._reuse = True
+        """From now on, `get_variable` gives variables that there are already."""
+        self.reuse = True
 
     def set_initializer(self, initializer: Any) -> None:
-        """The initializer of variables that are given none."""
+        """The default initializer, from now on."""
         self.initializer = initializer
 
     def set_regularizer(self, regularizer: Any) -> None:
-        """The regularizer of variables that are given none."""
+        """The default regularizer, from now on."""
         self.regularizer = regularizer
 
     def set_dtype(self, dtype: Any) -> None:
-        """The dtype of variables that are given none."""
+        """The default dtype, from now on."""
         self.dtype = dtype
 
-    def global_variables(self) -> list[Variable]:
-        """The variables of this scope."""
-        return [v for v in get_default_graph().variables if v.name.startswith(self.original_name_scope)]
+    def get_variable(self, name: str, **options: Any) -> Variable:
+        """`tf.get_variable`, in this scope."""
+        with variable_scope(self, auxiliary_name_scope=False):
+            return get_variable(name, **options)
 
-    def trainable_variables(self) -> list[Variable]:
-        """The variables of this scope that optimizers update."""
-        return [v for v in self.global_variables() if v.trainable]
+    def get_collection(self, name: Any) -> list[Any]:
+        """Those items of a collection whose names begin with that of the scope."""
+        return get_default_graph().get_collection(name, f"{self.name}/" if self.name else None)
 
-    def __repr__(self) -> str:
-        return f"<tf.VariableScope {self._name!r}>"
+    def global_variables(self) -> list[Any]:
+        """The global variables of the scope."""
+        return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
+
+    def trainable_variables(self) -> list[Any]:
+        """The trainable variables of the scope."""
+        return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
 
-def _scopes(graph: Graph) -> list[VariableScope]:
+def _current(graph: Graph) -> VariableScope:
     if not graph.variable_scopes:
-        graph.variable_scopes.append(VariableScope(False))
-    return graph.variable_scopes
+        graph.variable_scopes.append(VariableScope())
+    scope: VariableScope = graph.variable_scopes[-1]
+    return scope
 
 
 def get_variable_scope() -> VariableScope:
-    """The innermost scope; outside of all, one without a name."""
-    return _scopes(get_default_graph())[-1]
+    """The innermost scope."""
+    return _current(get_default_graph())
+
+
+def _default_name(graph: Graph, outer: str, stem: str) -> str:
+    """A name for a scope without one: `dense`, then `dense_1`, ..."""
+    count = graph.default_scopes.get((outer, stem), 0)
+    graph.default_scopes[outer, stem] = count + 1
+    return f"{stem}_{count}" if count else stem
 
 
 @contextlib.contextmanager
 def variable_scope(
-    name_or_scope: Any, default_name: str | None = None, values: Any = None, initializer: Any = None,
-    regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
-    reuse: Any = None, dtype: Any = None, use_resource: Any = None, **_: Any,
-) -> Iterator[VariableScope]:  # fmt: skip
-    """Prefixes the names of variables created inside; `reuse` lets get_variable find existing ones."""
+    name_or_scope: Any,
+    default_name: str | None = None,
+    values: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Any = None,
+    reuse: Any = None,
+    dtype: Any = None,
+    use_resource: Any = None,
+    constraint: Any = None,
+    auxiliary_name_scope: bool = True,
+) -> Iterator[VariableScope]:
+    """Prefixes the names of variables and operations made inside; with `reuse`, get_variable finds existing ones."""
     graph = get_default_graph()
-    scopes = _scopes(graph)
-    around = scopes[-1]
-    if isinstance(name_or_scope, VariableScope):  # its name is whole already
-        full, base = name_or_scope.name, name_or_scope
-    elif name_or_scope is not None and (not isinstance(name_or_scope, str) or not name_or_scope):
-        raise TypeMismatch(f"{brief(name_or_scope)} is not a scope", here(), hint='write tf.variable_scope("layer")')
-    elif name_or_scope is None and not default_name:
-        raise TypeMismatch("a variable scope needs a name", here(), hint='write tf.variable_scope("layer")')
+    outer = _current(graph)
+    if reuse not in (None, True, False, AUTO_REUSE):
+        raise TypeMismatch(f"invalid reuse={brief(reuse)}", here(), hint="write reuse=True, or tf.AUTO_REUSE")
+    if isinstance(name_or_scope, VariableScope):  # again
+        base, full = name_or_scope, name_or_scope.name
+        opened = full.rsplit("/", 1)[-1]
     else:
-        own = name_or_scope if name_or_scope is not None else _free(graph, around, str(default_name))
-        full, base = around.original_name_scope + own, around
-    graph.scope_counts[full] = graph.scope_counts.get(full, 0) + 1
-    scope = VariableScope(
-        reuse or base.reuse,
-        full,
-        base.initializer if initializer is None else initializer,
-        base.regularizer if regularizer is None else regularizer,
-        base.dtype if dtype is None else dtype_of(dtype),
+        if name_or_scope is None and default_name is None:
+            raise TypeMismatch("a variable scope needs a name", here(), hint='write tf.variable_scope("layer")')
+        prefix = f"{outer.name}/" if outer.name else ""
+        opened = (
+            str(name_or_scope) if name_or_scope is not None else _default_name(graph, outer.name, str(default_name))
+        )
+        base, full = outer, prefix + opened
+        if name_or_scope is None and reuse:
+            raise TypeMismatch(
+                "reuse=True cannot be used without a name_or_scope", here(), hint='write tf.variable_scope("layer")'
+            )
+    inherited = True if outer.reuse is True else outer.reuse or base.reuse
+    changes = {
+        "initializer": initializer, "regularizer": regularizer, "dtype": dtype, "custom_getter": custom_getter,
+    }  # fmt: skip
+    scope = replace(
+        base, name=full, reuse=reuse if reuse else inherited, **{k: v for k, v in changes.items() if v is not None}
     )
-    scopes.append(scope)
-    try:
-        yield scope
-    finally:
-        scopes.remove(scope)
-        # When it is opened again, the scopes in it are numbered from the start.
-        graph.scope_counts = {k: n for k, n in graph.scope_counts.items() if not k.startswith(f"{full}/")}
-
-
-def _free(graph: Graph, around: VariableScope, stem: str) -> str:
-    """A name that no scope has yet, since the one around it was opened: dense, dense_1, ..."""
-    names = (f"{stem}_{k}" if k else stem for k in itertools.count())
-    return next(name for name in names if not graph.scope_counts.get(around.original_name_scope + name))
+    with contextlib.ExitStack() as stack:
+        if auxiliary_name_scope and opened:
+            scope.original_name_scope = stack.enter_context(graph_name_scope(graph, opened))
+        graph.variable_scopes.append(scope)
+        try:
+            yield scope
+        finally:
+            graph.variable_scopes.remove(scope)
+            # When it is opened again, scopes without a name in it are numbered from the start.
+            counts = graph.default_scopes.items()
+            graph.default_scopes = {key: n for key, n in counts if not f"{key[0]}/".startswith(f"{full}/")}
 
 
 def get_variable(
-    name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
-    trainable: bool = True, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
-    validate_shape: bool = True, use_resource: Any = None, custom_getter: Any = None, **_: Any,
-) -> Variable:  # fmt: skip
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: Any = None,
+    custom_getter: Any = None,
+    constraint: Any = None,
+) -> Variable:
     """A new variable of this name, or, inside a scope with `reuse`, the existing one."""
+    scope = get_variable_scope()
+    getter = custom_getter or scope.custom_getter
+    settings = {
+        "shape": shape, "dtype": dtype, "initializer": initializer, "regularizer": regularizer, "trainable": trainable,
+        "collections": collections, "validate_shape": validate_shape,
+    }  # fmt: skip
+    if getter is not None:
+        full = f"{scope.name}/{name}" if scope.name else name
+        found: Variable = getter(
+            lambda full_name, **options: _find_or_make(scope, full_name, **options), full, **settings
+        )
+        return found
+    return _find_or_make(scope, f"{scope.name}/{name}" if scope.name else name, **settings)
+
+
+def _find_or_make(
+    scope: VariableScope,
+    full: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    validate_shape: bool = True,
+    **_: Any,
+) -> Variable:
     graph = get_default_graph()
-    scope = _scopes(graph)[-1]
-    full = scope.original_name_scope + name
-    known: Variable | None = next((v for v in graph.variables if v.name.partition(":")[0] == full), None)
+    known: Variable | None = graph.by_get_variable.get(full)
+    size = None if shape is None else [None if d is None else int(d) for d in _dims(shape)]
     if known is not None:
+        line = known.span.line if known.span else "?"
         if not scope.reuse:
             raise GraphError(
-                f"variable `{full}` already exists, created on line {known.span.line if known.span else '?'}",
+                f"Variable {full} already exists, disallowed: `{full}` was created on line {line}",
                 here(),
                 hint="reuse it with tf.variable_scope(..., reuse=True), or choose another name",
             )
-        _check_known(known, full, shape, dtype)
+        if size is not None and not callable(initializer) and list(known.shape) != size:
+            raise TypeMismatch(
+                f"Trying to share variable {full}, but specified shape {size} and found shape {list(known.shape)}",
+                here(),
+                hint="ask for the shape that it has",
+            )
         return known
     if scope.reuse is True:
         raise GraphError(
-            f"variable `{full}` does not exist, and this scope makes no variables",
+            f"Variable {full} does not exist, or was not created with tf.get_variable()",
             here(),
-            hint="make it first, in a scope without reuse=True, or use reuse=tf.AUTO_REUSE",
+            hint="create it first, or use reuse=tf.AUTO_REUSE",
         )
     wanted = dtype_of(scope.dtype if dtype is None else dtype)
-    start = made_from(scope.initializer if initializer is None else initializer)
-    if start is None:
-        start = glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer()
-    if callable(start) and not is_tensor_like(start):
-        if shape is None:
-            raise TypeMismatch(f"variable `{full}` needs a shape", here(), hint="write shape=[2, 3]")
-        start = start(_sizes(full, shape), wanted)
-    elif is_tensor_like(start) and dtype is None:
-        wanted = start.dtype
-    with _named_whole(graph, full):
-        made = Variable(start, trainable=trainable, name=full, dtype=wanted, collections=collections)
-    penalty = scope.regularizer if regularizer is None else regularizer
-    if penalty is not None:
-        loss = penalty(made)
-        if loss is not None:
-            graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
-    return made
+    make = scope.initializer if initializer is None else initializer
+    with graph.outside(), graph_name_scope(graph, None), control_dependencies(None):
+        if isinstance(make, type) or any(
+            make is known for known in INITIALIZERS
+        ):  # not called yet: `initializer=tf.zeros_initializer`
+            make = make()
+        if (callable(make) and not is_tensor(make)) or make is None:
+            if size is None:
+                raise TypeMismatch(f"variable `{full}` needs a shape", here(), hint="write shape=[2, 3]")
+            make = make or (glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer())
+            value = _made(make, size, wanted)
+        else:
+            value = make
+            if dtype is None and is_tensor(make):
+                wanted = make.dtype
+        variable = Variable(value, trainable, collections, validate_shape, name=full, dtype=wanted)
+        graph.by_get_variable[full] = variable
+        penalize = scope.regularizer if regularizer is None else regularizer
+        if penalize is not None:
+            with graph_name_scope(graph, f"{full}/Regularizer/"):
+                loss = penalize(variable)
+            if loss is not None:
+                graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
+    return variable
 
 
-@contextlib.contextmanager
-def _named_whole(graph: Graph, full: str) -> Iterator[None]:
-    """A name that is whole already gets no prefix."""
-    outer, graph.variable_scopes = graph.variable_scopes, []
+def _made(make: Callable[..., Any], size: Any, dtype: Any) -> Any:
     try:
-        yield
-    finally:
-        graph.variable_scopes = outer
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        parameters = {}  # type: ignore[assignment]
+    if "dtype" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return make(size, dtype=dtype)
+    return make(size, dtype) if len(parameters) > 1 else make(size)
 
 
-def _sizes(full: str, shape: Any) -> list[int]:
-    sizes = list(shape) if isinstance(shape, (list, tuple)) else [shape]
-    if any(size is None for size in sizes):
-        raise TypeMismatch(
-            f"variable `{full}` has the shape {brief(sizes)}, which leaves a size open", here(), hint="give all sizes"
-        )
-    return [int(size) for size in sizes]
+def _dims(shape: Any) -> list[Any]:
+    return list(shape) if isinstance(shape, (list, tuple)) else [shape]
 
 
-def _check_known(known: Variable, full: str, shape: Any, dtype: Any) -> None:
-    """Is a variable that is reused the one that is asked for?"""
-    if shape is not None and list(known.shape) != _sizes(full, shape):
-        raise GraphError(
-            f"variable `{full}` is {known.type}, but is reused with the shape {_sizes(full, shape)}",
-            here(),
-            hint="ask for the shape that it has, or choose another name",
-        )
-    if dtype is not None and dtype_of(dtype) != known.dtype:
-        raise GraphError(
-            f"variable `{full}` is {known.type}, but is reused as {dtype_of(dtype)}", here(), hint="choose another name"
-        )
+def get_local_variable(name: str, *args: Any, **options: Any) -> Variable:
+    """A variable of the collection LOCAL_VARIABLES, which is not trained."""
+    return get_variable(name, *args, **{"collections": [GraphKeys.LOCAL_VARIABLES], "trainable": False, **options})
 
 
 boundaries(globals(), __all__)

@@ -168,11 +168,13 @@ class Session:
     def _is_fed_by_runs(self, port: Port) -> bool:
         return port == self.graph.main.key or port.node in self.graph.run_values
 
-    def _run_value(self, port: Port, chosen: Settings) -> np.int64:
+    def _run_value(self, port: Port, chosen: Settings) -> np.generic:
         """What a run feeds by itself: random noise, or how often it was needed; where the keys of main begin, 0."""
         kind = self.graph.run_values.get(port.node)
         if kind == "noise":
             return chosen.draw_seed()
+        if kind is not None and kind.startswith("initialized "):
+            return np.bool_(kind.partition(" ")[2] in self._cell.value)
         if kind is None:
             return np.int64(0)
         with self.graph.lock:

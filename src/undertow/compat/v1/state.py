@@ -6,15 +6,16 @@ and assignments.
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from undertow.compat.v1.array import drawn
+from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, group
-from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graph import get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, named, with_reads, writing
 from undertow.errors import GraphError, TypeMismatch, brief
@@ -30,11 +31,16 @@ from undertow.types import Type, dtype_of
 from undertow.types import type_of as numpy_type_of
 
 __all__ = [
-    "Variable", "assign", "assign_add", "assign_sub", "constant_initializer",
-    "global_variables", "global_variables_initializer", "glorot_uniform_initializer", "initialize_all_variables",
-    "local_variables_initializer", "ones_initializer", "random_normal_initializer", "random_uniform_initializer",
-    "trainable_variables", "variables_initializer", "zeros_initializer",
+    "Variable", "all_variables", "assert_variables_initialized", "assign", "assign_add", "assign_sub",
+    "constant_initializer", "global_variables", "global_variables_initializer", "glorot_uniform_initializer",
+    "initialize_all_variables", "initialize_local_variables", "is_variable_initialized", "local_variables",
+    "local_variables_initializer", "model_variables", "ones_initializer", "random_normal_initializer",
+    "random_uniform_initializer", "report_uninitialized_variables", "trainable_variables", "variables_initializer",
+    "zeros_initializer",
 ]  # fmt: skip
+
+
+_ASSIGNS = {"set": "Assign", "add": "AssignAdd", "subtract": "AssignSub"}
 
 
 @acts_as_its_value
@@ -56,24 +62,24 @@ class Variable:
         if initial_value is None:
             raise TypeMismatch("a variable needs an initial value", here(), hint="write tf.Variable(0.0)")
         value = initial_value() if callable(initial_value) and not is_tensor(initial_value) else initial_value
-        with writing(value) as graph:
+        place = contextlib.nullcontext() if is_tensor(value) else get_default_graph().outside()
+        with place, writing(value) as graph:
             builder = graph.ctx.open_builder
             if builder is not graph.main or builder.region != 0:
                 raise GraphError(
                     "a variable cannot be created inside a function, a branch or a loop",
                     here(),
-                    hint="create it outside; it may be read and assigned there",
+                    hint="create it outside, or give a function that computes its value; it may be read there",
                 )
             self.graph = graph
             self.trainable = bool(trainable)
             self.span = here()
-            scope = graph.variable_scopes[-1].name if graph.variable_scopes else ""
-            self.name = _free_name(graph, f"{scope}/{name or 'Variable'}" if scope else name or "Variable")
-            with control_dependencies(None):  # its first value depends on nothing around it
+            self.key = graph.unique_name(name or "Variable")  # what nodes, and values in sessions, know it by
+            with control_dependencies(None), graph.scoped(builder, ""):  # its first value depends on nothing around it
                 self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
                 if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
                     raise TypeMismatch(
-                        f"variable `{self.name}` is declared as {dtype_of(dtype)}, but its initial value is "
+                        f"variable `{self.key}` is declared as {dtype_of(dtype)}, but its initial value is "
                         f"{self.initial_value.type}",
                         here(),
                         hint="convert it with tf.cast, or change dtype=",
@@ -82,6 +88,10 @@ class Variable:
                 self.initializer = self._assign("set", self.initial_value).op
             self._fetched: Tensor | None = None
             graph.variables.append(self)
+            chosen = [GraphKeys.GLOBAL_VARIABLES] if collections is None else list(collections)
+            if trainable and GraphKeys.TRAINABLE_VARIABLES not in chosen:
+                chosen.append(GraphKeys.TRAINABLE_VARIABLES)
+            graph.add_to_collections(chosen, self)
 
     def _type_of(self, shape: Any, validate_shape: bool) -> Type:
         """The type of the variable: that of its initial value, unless a shape leaves dimensions open."""
@@ -91,7 +101,7 @@ class Variable:
         wanted = initial.with_shape(tuple(None if d is None else int(d) for d in shape))
         if not wanted.accepts(initial):
             raise TypeMismatch(
-                f"variable `{self.name}` is declared as {wanted}, but its initial value is {initial}",
+                f"variable `{self.key}` is declared as {wanted}, but its initial value is {initial}",
                 here(),
                 hint="change the value, or leave out shape=",
             )
@@ -108,9 +118,14 @@ class Variable:
     get_shape: Any = Tensor.get_shape
 
     @property
+    def name(self) -> str:
+        """Its name as a tensor: `w:0`; that of its operation is `w`."""
+        return f"{self.key}:0"
+
+    @property
     def op(self) -> Operation:
         """The operation that reads it, ordered by nothing."""
-        return Operation(self.fetched())
+        return VariableOperation(self.fetched(), self.key)
 
     def __repr__(self) -> str:
         return f"<tf.Variable {self.name!r}: {self.type}>"
@@ -129,7 +144,8 @@ class Variable:
     __undertow_read__ = read_value
 
     def _read(self) -> Tensor:
-        return add_node("read", (), self._attrs(), self.name)
+        with self.graph.scoped(self.graph.ctx.open_builder, ""):
+            return add_node("read", (), self._attrs(), f"{self.key}/read")
 
     def fetched(self) -> Tensor:
         """The read that fetches of the variable itself share: in the main graph, ordered by nothing."""
@@ -175,14 +191,16 @@ class Variable:
         return self._assign(how, value, **{UPDATE: True})
 
     def _assign(self, how: str, value: Any, **more: Any) -> Tensor:
-        with writing(self, value):
-            return add_node(
-                "assign", [self._fitting(with_reads(value))], self._attrs(how=how, **more), f"{self.name}.{how}"
-            )
+        with writing(self, value) as graph:
+            fitting = self._fitting(with_reads(value))
+            with graph.scoped(graph.ctx.open_builder, ""):
+                return add_node(
+                    "assign", [fitting], self._attrs(how=how, **more), f"{self.key}/{_ASSIGNS.get(how, how)}"
+                )
 
     def _fitting(self, value: Any) -> Any:
         """The assigned value in the variable's dtype; the type rule checks its shape."""
-        what, dtype = f"the value for variable `{self.name}`", self.type.dtype
+        what, dtype = f"the value for variable `{self.key}`", self.type.dtype
         converted = value if isinstance(value, Traced) or is_weak(value) else fitted(value, dtype)
         rank = (
             converted.type.rank
@@ -199,7 +217,7 @@ class Variable:
             raise
 
     def _attrs(self, **more: Any) -> Attrs:
-        return Attrs(variable=self.name, dtype=self.type.dtype.name, shape=tuple(self.shape), **more)
+        return Attrs(variable=self.key, dtype=self.type.dtype.name, shape=tuple(self.shape), **more)
 
 
 def is_tensor(value: Any) -> bool:
@@ -207,9 +225,22 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, (Traced, Variable))
 
 
-def _free_name(graph: Graph, name: str) -> str:
-    taken = {variable.name for variable in graph.variables}
-    return next(free for k in itertools.count() if (free := f"{name}_{k}" if k else name) not in taken)
+class VariableOperation(Operation):
+    """The operation of a variable: it has the variable's name."""
+
+    def __init__(self, token: Tensor, key: str) -> None:
+        super().__init__(token)
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        """The name of the variable."""
+        return self._key
+
+    @property
+    def type(self) -> str:
+        """As in TensorFlow."""
+        return "VariableV2"
 
 
 # -- functions -----------------------------------------------------------------------------------------------
@@ -236,14 +267,51 @@ def _variable(ref: Any) -> Variable:
     return ref
 
 
+def _collected(key: str, scope: str | None) -> list[Variable]:
+    return get_default_graph().get_collection(key, scope)
+
+
 def global_variables(scope: str | None = None) -> list[Variable]:
-    """The variables of the default graph."""
-    return [v for v in get_default_graph().variables if scope is None or v.name.startswith(scope)]
+    """The variables of the default graph, without local ones."""
+    return _collected(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+all_variables = global_variables
 
 
 def trainable_variables(scope: str | None = None) -> list[Variable]:
     """The variables that optimizers update."""
-    return [v for v in global_variables(scope) if v.trainable]
+    return _collected(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def local_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the collection LOCAL_VARIABLES."""
+    return _collected(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def model_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the collection MODEL_VARIABLES."""
+    return _collected(GraphKeys.MODEL_VARIABLES, scope)
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """Has it a value in the session that runs this?"""
+    graph = _variable(variable).graph
+    with writing(variable):
+        return Tensor(graph.main, graph.initialized(variable).port)
+
+
+def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, name: str | None = None) -> Any:
+    """A tensor with the names, as bytes, of the variables that have no value in the session that runs it."""
+    from undertow.compat.v1.hosted import UninitializedNames
+
+    return UninitializedNames([*global_variables(), *local_variables()] if var_list is None else list(var_list))
+
+
+def assert_variables_initialized(var_list: Sequence[Variable] | None = None) -> Operation:
+    """Fails in a session where some of these variables have no value."""
+    chosen = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
+    return group(*(variable.fetched() for variable in chosen), name="assert_variables_initialized")
 
 
 def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
@@ -260,12 +328,14 @@ initialize_all_variables = global_variables_initializer
 
 
 def local_variables_initializer() -> Operation:
-    """Accepted: there are no local variables."""
-    return group(name="init")
+    """An operation that gives every variable of the collection LOCAL_VARIABLES its initial value."""
+    return variables_initializer(local_variables())
 
 
-# -- initial values ------------------------------------------------------------------------------------------
+initialize_local_variables = local_variables_initializer
 
+
+# -- initial values -----------------------------------------------------------------------------------------
 
 Initializer = Callable[[Sequence[int], Any], Any]
 

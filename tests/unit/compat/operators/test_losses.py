@@ -98,5 +98,5 @@ def test_bad_input_is_told():
     ]:
         with pytest.raises(ut.TypeMismatch, match=what):
             make()
-    with pytest.raises(AttributeError, match="did you mean tf.losses.hinge_loss"):
+    with pytest.raises(AttributeError, match="did you mean"):
         _ = tf.losses.hinge_los
