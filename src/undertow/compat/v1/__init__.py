@@ -21,6 +21,12 @@ from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
+from undertow.compat.v1.arrays.arranging import *  # noqa: F403
+from undertow.compat.v1.arrays.checks import *  # noqa: F403
+from undertow.compat.v1.arrays.indices import *  # noqa: F403
+from undertow.compat.v1.arrays.matrices import *  # noqa: F403
+from undertow.compat.v1.arrays.numbers import *  # noqa: F403
+from undertow.compat.v1.arrays.segments import *  # noqa: F403
 from undertow.compat.v1.collection import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
 from undertow.compat.v1.gradients import *  # noqa: F403

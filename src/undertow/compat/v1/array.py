@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from undertow.compat.v1.tensor import (
 )
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.selecting import arg_where
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
@@ -139,9 +140,17 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None) -> Any:
     return apply(functions.ones_like, [tensor], name, dtype=dtype)
 
 
-def eye(num_rows: int, num_columns: int | None = None, dtype: Any = f32, name: str | None = None) -> Any:
-    """The matrix with ones on its diagonal."""
-    with writing():
+def eye(
+    num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = f32, name: str | None = None
+) -> Any:
+    """The matrix with ones on its diagonal; with a batch_shape, so many of it."""
+    if batch_shape is not None:
+        one = eye(num_rows, num_columns, dtype=dtype)
+        return broadcast_to(one, [*batch_shape, *functions.shape(one)], name)
+    with writing(num_rows, num_columns):
+        rows, columns = with_reads(num_rows), with_reads(num_columns)
+        if isinstance(rows, Traced) or isinstance(columns, Traced):
+            return named(wrap(functions.eye(rows, columns, dtype=dtype_of(dtype))), name)
         return write_constant(np.eye(num_rows, num_columns, dtype=dtype_of(dtype).numpy), name=name or "eye")
 
 
@@ -270,19 +279,33 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, n
     """Cut into equal parts, or into parts of these sizes."""
     with writing(value):
         sizes, whole = num_or_size_splits, as_tensor(value)
-        if isinstance(sizes, (list, tuple)):
-            cuts = itertools.pairwise(np.cumsum([0, *map(int, sizes)]).tolist())
+        if isinstance(sizes, (list, tuple, np.ndarray)):
+            known = [int(size) for size in sizes]
+            if -1 in known:
+                known[known.index(-1)] = functions.shape(whole)[axis] - sum(size for size in known if size != -1)
+            cuts = itertools.pairwise([0, *itertools.accumulate(known)])
             return wrap([functions.slice_between(whole, start, end, axis=axis) for start, end in cuts])
         return wrap(functions.split(whole, sizes, axis=axis))
 
 
-def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     """Repeated this many times along each axis."""
-    with writing(input):
+    with writing(input, multiples):
         tiled = as_tensor(input)
-        for axis, times in enumerate(multiples):
+        counts = _sizes(multiples)
+        for axis, times in enumerate(counts):
+            if isinstance(times, Traced):
+                tiled = wrap(_repeated(tiled, axis, times))
+                continue
             tiled = wrap(functions.concat([tiled] * int(times), axis=axis)) if times != 1 else tiled
         return named(tiled, name)
+
+
+def _repeated(value: Any, axis: int, times: Any) -> Any:
+    """An axis repeated as often as a tensor says."""
+    sizes = functions.shape(value)
+    spread = functions.broadcast_to(functions.expand_dims(value, axis=axis), (*sizes[:axis], times, *sizes[axis:]))
+    return functions.reshape(spread, (*sizes[:axis], functions.multiply(times, sizes[axis]), *sizes[axis + 1 :]))
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
@@ -308,27 +331,43 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, name: str | 
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Elements of `x` where the condition is true, of `y` elsewhere."""
+    """Elements of `x` where the condition is true, of `y` elsewhere; a vector chooses rows. Alone: where it is true."""
+    if x is None and y is None:
+        return apply(lambda truth: functions.astype(arg_where(truth), i64), [condition], name)
     if x is None or y is None:
-        raise TypeMismatch(
-            "tf.where without values returns indices, whose number depends on the data",
-            here(),
-            hint="pass both values: tf.where(c, x, y)",
-        )
+        raise TypeMismatch("tf.where takes both values, or none", here(), hint="pass both: tf.where(c, x, y)")
     with writing(condition, x, y):
-        return named(wrap(functions.where(as_tensor(condition), *operands([x, y]))), name)
+        chosen = operands([x, y])
+        truth = as_tensor(condition)
+        rank = max(as_tensor(value).type.rank for value in chosen)
+        if truth.type.rank == 1 and rank > 1:
+            truth = wrap(functions.reshape(truth, (-1, *(1,) * (rank - 1))))
+        return named(wrap(functions.where(truth, *chosen)), name)
 
 
 def one_hot(
-    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, dtype: Any = None, name: str | None = None
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
 ) -> Any:
-    """A one at each index, in a new last axis of length `depth`."""
-    with writing(indices):
-        chosen = wrap(functions.one_hot(as_tensor(indices), depth, dtype=dtype_of(f32 if dtype is None else dtype)))
+    """A one at each index, in a new axis of length `depth`, by default the last."""
+    with writing(indices, depth):
+        places, count = as_tensor(indices), with_reads(depth)
+        kind = dtype
+        if kind is None:
+            given = next((value for value in (on_value, off_value) if value is not None), None)
+            kind = f32 if given is None else as_tensor(given).dtype
+        chosen = wrap(functions.one_hot(places, count, dtype=dtype_of(kind)))
         if on_value is not None or off_value is not None:
-            chosen = where(
-                cast(chosen, "bool"), 1 if on_value is None else on_value, 0 if off_value is None else off_value
-            )
+            one, zero = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+            one, zero = (cast(value, kind) for value in (one, zero))
+            chosen = where(cast(chosen, "bool"), one, zero)
+        if axis is not None and axis not in (-1, places.type.rank):
+            chosen = wrap(functions.moveaxis(chosen, -1, axis))
         return named(chosen, name)
 
 

@@ -93,9 +93,13 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     return apply(_total, list(inputs), name)
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Any:
+def matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+    adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
     """The matrix product."""
-    turned = [functions.matrix_transpose if turns else lambda x: x for turns in (transpose_a, transpose_b)]
+    turns = transpose_a or adjoint_a, transpose_b or adjoint_b
+    turned = [functions.matrix_transpose if turn else lambda x: x for turn in turns]
     return apply(lambda left, right: functions.matmul(turned[0](left), turned[1](right)), [a, b], name)
 
 
@@ -142,9 +146,16 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     return [None if t is None else apply(functions.multiply, [t, factor]) for t in t_list], length
 
 
-def cumsum(x: Any, axis: int = 0, name: str | None = None) -> Any:
-    """Running sums along an axis."""
-    return apply(lambda v: functions.cumulative_sum(v, axis=axis, dtype=v.dtype), [x], name)
+def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """Running sums along an axis; `exclusive` leaves out the element itself, `reverse` begins at the end."""
+
+    def sums(v: Any) -> Any:
+        turned = functions.flip(v, axis=axis) if reverse else v
+        result = functions.cumulative_sum(turned, axis=axis, dtype=v.dtype)
+        result = functions.subtract(result, turned) if exclusive else result
+        return functions.flip(result, axis=axis) if reverse else result
+
+    return apply(sums, [x], name)
 
 
 def _index_of(which: str, ours: Op) -> Op:
