@@ -13,6 +13,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from undertow.compat.v1 import contrib as contrib
 from undertow.compat.v1 import errors as errors
 from undertow.compat.v1 import function as function
 from undertow.compat.v1 import layers as layers
@@ -37,6 +38,8 @@ from undertow.compat.v1.initializers import *  # noqa: F403
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.random import *  # noqa: F403
+from undertow.compat.v1.repetition.folds import *  # noqa: F403
+from undertow.compat.v1.repetition.tensor_array import TensorArray as TensorArray
 from undertow.compat.v1.scopes import *  # noqa: F403
 from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
@@ -66,7 +69,7 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (errors, function, layers, losses, math, nn, train) or not isinstance(value, ModuleType))
+    and (value in (contrib, errors, function, layers, losses, math, nn, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

@@ -13,6 +13,7 @@ import numpy as np
 from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
+from undertow.compat.v1.repetition.tensor_array import Written, check_written, with_tensors
 from undertow.compat.v1.tensor import (
     Operation,
     Tensor,
@@ -167,6 +168,22 @@ def while_loop(
             "tf.while_loop needs at least one loop variable", here(), hint="write tf.while_loop(c, b, [i])"
         )
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
+    while True:
+        try:
+            tensors, packed = _looped(cond, body, variables, maximum_iterations, name)
+        except Written as written:  # arrays of which only the size was known
+            variables = with_tensors(variables, written)
+        else:
+            break
+    if len(tensors) == 1 and tensors[0] is packed[0] and not return_same_structure:
+        return tensors[0]
+    return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
+
+
+def _looped(
+    cond: Callable[..., Any], body: Callable[..., Any], variables: list[Any], maximum_iterations: Any, name: str | None
+) -> tuple[list[Any], list[Any]]:
+    """The results of a loop, one by one and in the structure of its variables."""
     with writing(*variables) as graph:
         leaves, structure = tree.flatten(variables, is_tensor_like)
         start = [_initial(with_reads(leaf)) for leaf in leaves]
@@ -190,6 +207,7 @@ def while_loop(
         def step(params: list[Any]) -> list[Any]:
             after = body(*values_of(params))
             after = list(after) if isinstance(after, (list, tuple)) else [after]
+            check_written(variables, after)
             found, shape = tree.flatten(after, is_tensor_like)
             if shape != structure:
                 raise TypeMismatch(
@@ -206,10 +224,8 @@ def while_loop(
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         tensors = [wrap(result) for result in results]
         named(tensors[0], name)
-        if len(tensors) == 1 and not return_same_structure:
-            return tensors[0]
-        packed = tree.unflatten(structure, tensors)
-        return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
+        packed: list[Any] = tree.unflatten(structure, tensors)
+        return tensors, packed
 
 
 def _initial(value: Any) -> Any:
@@ -233,7 +249,9 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
     """`fn` applied to every element along the leading axis, in parallel; the results are stacked."""
     with writing(elems) as graph:
         elements = with_reads(elems)
-        whole = elements if isinstance(elements, (tuple, dict, Traced)) else as_constant(elements)
+        is_list = isinstance(elements, list) and not any(is_tensor_like(e) or isinstance(e, np.ndarray) for e in elements)
+        is_nested = isinstance(elements, (list, tuple, dict, Traced)) and not is_list
+        whole = elements if is_nested else as_constant(elements)
 
         def body(values: list[Any]) -> Any:
             leaves, structure = tree.flatten(values[0], is_tensor_like)

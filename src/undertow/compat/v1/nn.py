@@ -6,11 +6,12 @@ from typing import Any
 
 from undertow.compat.v1.math import from_rows
 from undertow.compat.v1.missing import explain
-from undertow.compat.v1.neural import activations, convolution, entropy, lookup, normalization
+from undertow.compat.v1.neural import activations, convolution, entropy, lookup, normalization, rnn
+from undertow.compat.v1.neural import rnn_cell as rnn_cell
 from undertow.tracebacks import boundaries
 
 _FROM_ROWS = from_rows("tf.nn.")
-_FAMILIES = (activations, convolution, entropy, lookup, normalization)
+_FAMILIES = (activations, convolution, entropy, lookup, normalization, rnn)
 globals().update(_FROM_ROWS)
 globals().update({name: getattr(family, name) for family in _FAMILIES for name in family.__all__})
 __all__ = sorted([*_FROM_ROWS, *(name for family in _FAMILIES for name in family.__all__)])
