@@ -21,6 +21,7 @@ from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
 from undertow.compat.v1.collection import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
 from undertow.compat.v1.graph import get_default_graph as get_default_graph
@@ -33,9 +34,9 @@ from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
-from undertow.compat.v1.tensor import TensorShape as TensorShape
+from undertow.compat.v1.shapes import *  # noqa: F403
 from undertow.types import DType as DType
-from undertow.types import bool_, dtype_of, f32, f64, i32, i64
+from undertow.types import bool_, f32, f64, i32, i64
 
 compat = SimpleNamespace(v1=sys.modules[__name__])
 bool, int32, int64, float32, float64 = bool_, i32, i64, f32, f64

@@ -12,6 +12,7 @@ import numpy as np
 
 from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Operation,
@@ -37,7 +38,6 @@ from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.tracebacks import boundaries
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -384,4 +384,4 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
         yield scope
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("name_scope",))

@@ -27,7 +27,7 @@ from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Port
 from undertow.ops.effects import acts
 from undertow.passes.pipeline import resolve_markers
-from undertow.types import type_of
+from undertow.types import Type, type_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,8 +173,14 @@ def _called(tensor: Tensor) -> str:
     return f"{kind} `{tensor.name.rsplit(':', 1)[0]}`{made}"
 
 
+def fed_types(graph: Graph, fed: Mapping[Port, Any]) -> dict[Port, Type]:
+    """The types of what is fed for tensors whose shape was not known."""
+    return {port: type_of(np.asarray(value)) for port, value in fed.items() if port in graph.late.made_by}
+
+
 def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
     called, wanted = _called(tensor), tensor.type
+    is_late = tensor.graph.late.is_late(tensor)
     if isinstance(value, (Traced, Operation, Variable)):
         raise TypeMismatch(
             f"{called} is fed {value!r}, which has no value yet",
@@ -201,7 +207,7 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         if array.max() > bounds.max or array.min() < bounds.min:
             worst = array.max() if array.max() > bounds.max else array.min()
             raise TypeMismatch(f"{called} is fed {worst}, which does not fit in {wanted.dtype}", span, "use tf.int64")
-    if not wanted.accepts(found.with_dtype(wanted.dtype)):
+    if not is_late and not wanted.accepts(found.with_dtype(wanted.dtype)):
         shape = ", ".join("None" if d is None else str(d) for d in wanted.shape)
         raise TypeMismatch(
             f"{called} has the shape [{shape}], but is fed a value of shape {list(array.shape)}",

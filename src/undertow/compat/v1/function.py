@@ -16,7 +16,9 @@ from typing import Any
 
 from undertow.compat.v1.calls import misfits, result_types, said_as, signature, write_call, written
 from undertow.compat.v1.closing import hidden_of
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import NEWEST, Graph, get_default_graph
+from undertow.compat.v1.late import recorded
 from undertow.compat.v1.place import here, line_of
 from undertow.compat.v1.rules import check_rule, write_rule
 from undertow.compat.v1.tensor import Operation, Tensor, as_constant, as_tensor, with_reads, writing
@@ -26,7 +28,7 @@ from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced
 from undertow.tracebacks import boundaries
-from undertow.types import Type, dtype_of, weak_dtype
+from undertow.types import Type, weak_dtype
 from undertow.types import type_of as numpy_type_of
 
 __all__ = ["Declare", "Defun"]
@@ -100,6 +102,7 @@ class Declare:
         """The argument types as the user writes them."""
         return ", ".join(map(written, self.params))
 
+    @recorded
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args) as graph:
             declare_in(graph, self)
@@ -266,6 +269,7 @@ class Defined:
         graph.defined[name] = self
         return name
 
+    @recorded
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args) as graph:
             return write_call(graph, self._join(graph), self, args, name)
@@ -387,6 +391,7 @@ class Overloaded:
         self._by_types: dict[tuple[Type, ...], Defined] = {}
         functools.update_wrapper(self, python, updated=())
 
+    @recorded
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args):
             tensors = [as_tensor(arg) for arg in args]

@@ -19,6 +19,7 @@ from undertow.compat.v1.closing import Hidden, close, hidden_of
 from undertow.compat.v1.collection import Collections
 from undertow.compat.v1.names import Naming
 from undertow.compat.v1.errors import NotFoundError, of_kind
+from undertow.compat.v1.late import Late
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span
 from undertow.frontend.trace.builder import Builder
@@ -95,6 +96,7 @@ class GraphSession(CaptureSession):
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
+        value = self.ctx.graph.late.met(value)
         if value.builder is builder or builder.kind != "function" or self.is_capturing:
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
@@ -178,6 +180,7 @@ class Graph(Naming, Collections):
         self.default_scopes: dict[tuple[str, str], int] = {}
         self.by_get_variable: dict[str, Any] = {}  # variables that `tf.get_variable` finds, by full name
         self.finalized = False
+        self.late = Late(self)
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
         self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
         self.guessed: set[str] = set()  # those that were needed

@@ -19,7 +19,7 @@ from undertow.api.options import Settings, settings
 from undertow.api.program import begin, check_written, limits_left
 from undertow.compat.v1.connection import Connection
 from undertow.compat.v1.devices import Cluster
-from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
+from undertow.compat.v1.fetches import Fetched, fed_types, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
@@ -153,6 +153,7 @@ class Session:
         leaves, structure = flatten_fetches(self.graph, fetches, span)
         fed = feeds_of(self.graph, feed_dict, span)
         try:
+            leaves, fed = self._with_images(leaves, fed)
             fetched = make_fetched(self.graph, leaves, list(fed), cluster)
         except UndertowError as fault:
             fault.span = fault.span or span
@@ -161,6 +162,23 @@ class Session:
             if port not in fed and not self._is_fed_by_runs(port):
                 raise missing(self.graph, port, span)
         return _Request(leaves, structure, fetched, fed)
+
+    def _with_images(self, leaves: list[Any], fed: dict[Port, Any]) -> tuple[list[Any], dict[Port, Any]]:
+        """Fetches and feeds, with what this run's shapes make of tensors whose shapes were not known."""
+        late = self.graph.late
+        if not late.made_by:
+            return leaves, fed
+        tokens = [leaf.token if isinstance(leaf, Operation) else leaf for leaf in leaves]
+        with self.graph.lock:
+            images = late.images_of([token.port for token in tokens], fed_types(self.graph, fed))
+        if images is None:
+            return leaves, fed
+        found = [images.get(token.port, token) for token in tokens]
+        leaves = [
+            Operation(image) if isinstance(leaf, Operation) else image
+            for leaf, image in zip(leaves, found, strict=True)
+        ]
+        return leaves, {images[port].port if port in images else port: value for port, value in fed.items()}
 
     def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
         return [request.fed[p] if p in request.fed else self._run_value(p, chosen) for p in request.fetched.inputs]
