@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.hosted import Text, is_text
 from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.seeds import seeded
@@ -69,11 +70,13 @@ def placeholder_with_default(input: Any, shape: Any = None, name: str | None = N
 
 def constant(
     value: Any, dtype: Any = None, shape: Any = None, name: str | None = None, verify_shape: bool = False
-) -> Tensor:
+) -> Any:
     """A constant; Python integers are int32 and floats float32 unless a dtype is given."""
     with writing():
         if isinstance(value, Traced):
             raise TypeMismatch(f"{value!r} is not a constant", here(), hint="use the tensor itself, or tf.identity")
+        if dtype in ("string", str) or is_text(value):
+            return Text(value, name)
         array = as_constant(value, None if dtype is None else dtype_of(dtype))
         if shape is not None:
             wanted = tuple(int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape]))

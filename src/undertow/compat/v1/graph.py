@@ -21,7 +21,7 @@ from undertow.compat.v1.names import Naming
 from undertow.compat.v1.errors import NotFoundError, of_kind
 from undertow.compat.v1.late import Late
 from undertow.compat.v1.place import here
-from undertow.errors import GraphError, Span
+from undertow.errors import GraphError, Span, UndertowError
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.library import library_of
@@ -182,6 +182,7 @@ class Graph(Naming, Collections):
         self.finalized = False
         self.late = Late(self)
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
+        self.bad_rules: dict[str, UndertowError] = {}  # functions with gradients that make no sense
         self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
         self.guessed: set[str] = set()  # those that were needed
         self.assumed: dict[str, list[Type]] = {}  # what calls give of functions that were not known

@@ -112,6 +112,9 @@ class Late:
             self.recording = None
         if not recipe.needs:
             return result
+        if recipe.is_whole and not all(maker.is_whole for port in recipe.needs if (maker := self.made_by[port])):
+            recipe.is_whole = False  # the numbers that it was made from stand for something else
+            result = self._tried(recipe, None, result)
         self.count += 1
         return self._noted(recipe, result, first)
 
@@ -136,7 +139,7 @@ class Late:
             noted.append(leaf)
         return tree.unflatten(structure, noted)
 
-    def _tried(self, recipe: Recipe, fault: UndertowError) -> Any:
+    def _tried(self, recipe: Recipe, fault: UndertowError | None, otherwise: Any = None) -> Any:
         """What a call gives that makes no sense for single numbers: tensors of the dtypes that it gives for arrays."""
         from undertow.compat.v1.tensor import Operation, Tensor, is_tensor_like
 
@@ -160,6 +163,8 @@ class Late:
                 stand_in = Tensor(self.graph.main, port)
                 stand_ins.append(stand_in if isinstance(leaf, Traced) else Operation(stand_in))
             return tree.unflatten(structure, stand_ins)
+        if fault is None:
+            return otherwise
         raise fault
 
     # -- repeating -----------------------------------------------------------------------------------------

@@ -256,6 +256,8 @@ def writing(*values: Any) -> Iterator[Graph]:
             GraphError("Graph is finalized and cannot be modified.", here(), hint="add everything before finalize()"),
             RuntimeError,
         )
+    builder = graph.ctx.open_builder
+    outside, builder.region = builder.region, _innermost(builder, values)
     with graph.lock, capturing(graph.ctx):
         try:
             yield graph
@@ -264,6 +266,22 @@ def writing(*values: Any) -> Iterator[Graph]:
             fault.hint = in_tensorflow_words(fault.hint)
             of_graph(fault)
             raise
+        finally:
+            builder.region = outside
+
+
+def _innermost(builder: Builder, values: Sequence[Any]) -> int:
+    """The region for an operation: the current one, or a side of a `switch` inside it that one of the values is on."""
+    region = builder.region
+    for value in values:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, Tensor) and item.builder is builder:
+                at = inside = builder.home(item.port)
+                while at != region and (parent := builder.regions[at].parent) is not None:
+                    at = parent
+                if at == region:
+                    region = inside
+    return region
 
 
 def wrap(value: Any) -> Any:
