@@ -350,11 +350,6 @@ def test_a_slot_of_unknown_shape():
     assert session.run(x) == [0.5]
 
 
-def test_a_gradient_of_its_own_is_refused():
-    with pytest.raises(GraphError, match="python_grad_func"):
-        function.Defun(tf.float32, python_grad_func=lambda op, g: g)
-
-
 def test_names_that_are_not_there():
     for name, says in (
         ("Saver", "np.savez"),

@@ -12,6 +12,8 @@ import numpy as np
 
 from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.hosted import Text, is_text
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.repetition.tensor_array import Written, check_written, with_tensors
 from undertow.compat.v1.tensor import (
@@ -38,7 +40,6 @@ from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.tracebacks import boundaries
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -249,7 +250,9 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
     """`fn` applied to every element along the leading axis, in parallel; the results are stacked."""
     with writing(elems) as graph:
         elements = with_reads(elems)
-        is_list = isinstance(elements, list) and not any(is_tensor_like(e) or isinstance(e, np.ndarray) for e in elements)
+        is_list = isinstance(elements, list) and not any(
+            is_tensor_like(e) or isinstance(e, np.ndarray) for e in elements
+        )
         is_nested = isinstance(elements, (list, tuple, dict, Traced)) and not is_list
         whole = elements if is_nested else as_constant(elements)
 
@@ -282,6 +285,19 @@ def _tokens(values: Sequence[Any]) -> list[Traced]:
     return tokens
 
 
+def _check_inside(builder: Builder, token: Traced) -> None:
+    """A function captures values, but no order between what is inside and outside of it."""
+    inner: Builder | None = builder
+    while inner is not None and inner is not token.builder:
+        if inner.kind == "function" and token.builder.context is inner.context:
+            raise TypeMismatch(
+                f"{token!r} is not an element of this graph. A control dependency cannot lead into `{inner.name}`",
+                here(),
+                hint="put the call of the function below tf.control_dependencies, or use the value",
+            )
+        inner = inner.parent
+
+
 class control_dependencies:
     """Operations created in the block run after these; None clears the enclosing blocks."""
 
@@ -303,7 +319,10 @@ class control_dependencies:
             if self._inputs is None:
                 builder.controls = ()
                 return
-            controls = map(graph.writer.resolve, _tokens(self._inputs))
+            tokens = _tokens(self._inputs)
+            for token in tokens:
+                _check_inside(builder, token)
+            controls = map(graph.writer.resolve, tokens)
             builder.controls = tuple(dict.fromkeys((*builder.controls, *controls)))
 
     def __exit__(self, *_: object) -> None:
@@ -337,19 +356,28 @@ def Print(
     input_: Any, data: Sequence[Any], message: str = "", first_n: Any = None, summarize: Any = None, name: Any = None
 ) -> Any:
     """The same value; computing it prints the message and the data."""
-    with writing(input_, *data):
-        shown = [as_tensor(value) for value in data]
-        template = _plain(message or "") + "".join("[{}]" for _ in shown)
+    with writing(input_, *(value for value in data if not _is_text(value))):
+        shown = [as_tensor(value) for value in data if not _is_text(value)]
+        parts = (f"[{_text(value)}]" if _is_text(value) else "[{}]" for value in data)
+        template = _plain(message or "") + "".join(parts)
         with control_dependencies([add_node("print", shown, Attrs(template=template))]):
             return identity(input_, name)
 
 
 def Assert(condition: Any, data: Sequence[Any], summarize: Any = None, name: Any = None) -> Operation:
     """An operation that fails if the condition is false, showing the data."""
-    with writing(condition, *data):
-        template = "assertion failed: " + " ".join(_plain(v) if isinstance(v, str) else "[{}]" for v in data)
-        shown = [as_tensor(value) for value in data if not isinstance(value, str)]
+    with writing(condition, *(value for value in data if not _is_text(value))):
+        template = "assertion failed: " + " ".join(_text(v) if _is_text(v) else "[{}]" for v in data)
+        shown = [as_tensor(value) for value in data if not _is_text(value)]
         return Operation(add_node("assert", [as_tensor(condition), *shown], Attrs(template=template)))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, Text) or is_text(value)
+
+
+def _text(value: Any) -> str:
+    return _plain(value.shown() if isinstance(value, Text) else Text(value).shown())
 
 
 def _plain(text: str) -> str:
@@ -402,4 +430,4 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
         yield scope
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("name_scope",))

@@ -13,9 +13,11 @@ import numpy as np
 
 from undertow.api.program import Program
 from undertow.compat.v1.devices import Cluster
-from undertow.compat.v1.errors import of_kind
+from undertow.compat.v1.errors import InvalidArgumentError, of_kind
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.hosted import Hosted
 from undertow.compat.v1.place import here
+from undertow.compat.v1.rules import refuse_bad_rules
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
@@ -27,7 +29,7 @@ from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Port
 from undertow.ops.effects import acts
 from undertow.passes.pipeline import resolve_markers
-from undertow.types import type_of
+from undertow.types import Type, type_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +43,9 @@ class Fetched:
 
 def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list[Any], tree.Structure]:
     """The fetches one by one, as tensors and operations of this graph, and the structure around them."""
-    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, (Traced, Operation, Variable, str)))
+    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, (Traced, Operation, Variable, str, Hosted)))
     odd = [token[1].value for token in structure if token[0] == "static"]
-    odd += [leaf for leaf in leaves if not isinstance(leaf, (Traced, Operation, Variable, str))]
+    odd += [leaf for leaf in leaves if not isinstance(leaf, (Traced, Operation, Variable, str, Hosted))]
     if odd:
         raise TypeMismatch(
             f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
@@ -56,10 +58,10 @@ def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list
 def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
     if isinstance(leaf, str):
         return by_name(graph, leaf, span)
-    if isinstance(leaf, Variable):
+    if isinstance(leaf, (Variable, Hosted)):
         if leaf.graph is not graph:
             raise another_graph(leaf, span)
-        return leaf.fetched()
+        return leaf.fetched() if isinstance(leaf, Variable) else leaf
     check_tensor(graph, leaf.token if isinstance(leaf, Operation) else leaf, "fetched", span)
     return leaf
 
@@ -77,10 +79,14 @@ def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> Non
             hint="return it, and use the result of the call",
         )
     if builder.home(tensor.port) != 0:
-        raise GraphError(
-            f"{tensor!r} is inside a branch of a tf.cond and cannot be {what}",
-            span,
-            hint="return it from both functions of the tf.cond, and use the result",
+        raise of_kind(
+            GraphError(
+                f"The tensor returned for {tensor.name} was not valid: {tensor!r} is inside a branch of a tf.cond and "
+                f"cannot be {what}",
+                span,
+                hint="return it from both functions of the tf.cond, and use the result",
+            ),
+            InvalidArgumentError,
         )
 
 
@@ -115,7 +121,7 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 
     `cluster` has the tasks that devices name; without it, devices stand there as they were written.
     """
-    values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
+    values = [leaf.port for leaf in leaves if not isinstance(leaf, (Operation, Hosted))]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     computed_feeds = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
     key = (tuple(values), tuple(orders), computed_feeds, cluster)
@@ -129,6 +135,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     library, params = graph.extract(results, instead)
+    refuse_bad_rules(graph, library)
     library = resolve_markers(library)
     if cluster is not None:
         library = cluster.place(library)
@@ -173,8 +180,14 @@ def _called(tensor: Tensor) -> str:
     return f"{kind} `{tensor.name.rsplit(':', 1)[0]}`{made}"
 
 
+def fed_types(graph: Graph, fed: Mapping[Port, Any]) -> dict[Port, Type]:
+    """The types of what is fed for tensors whose shape was not known."""
+    return {port: type_of(np.asarray(value)) for port, value in fed.items() if port in graph.late.made_by}
+
+
 def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
     called, wanted = _called(tensor), tensor.type
+    is_late = tensor.graph.late.is_late(tensor)
     if isinstance(value, (Traced, Operation, Variable)):
         raise TypeMismatch(
             f"{called} is fed {value!r}, which has no value yet",
@@ -201,7 +214,7 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         if array.max() > bounds.max or array.min() < bounds.min:
             worst = array.max() if array.max() > bounds.max else array.min()
             raise TypeMismatch(f"{called} is fed {worst}, which does not fit in {wanted.dtype}", span, "use tf.int64")
-    if not wanted.accepts(found.with_dtype(wanted.dtype)):
+    if not is_late and not wanted.accepts(found.with_dtype(wanted.dtype)):
         shape = ", ".join("None" if d is None else str(d) for d in wanted.shape)
         raise TypeMismatch(
             f"{called} has the shape [{shape}], but is fed a value of shape {list(array.shape)}",
@@ -215,4 +228,12 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
     """The error for a placeholder that is needed but not fed."""
     called = _called(Tensor(graph.main, port))
-    return GraphError(f"{called} is needed, but not fed", span, hint="add it to feed_dict: sess.run(y, {x: 3})")
+    fault: GraphError = of_kind(
+        GraphError(
+            f"You must feed a value for placeholder tensor: {called} is needed, but not fed",
+            span,
+            hint="add it to feed_dict: sess.run(y, {x: 3})",
+        ),
+        InvalidArgumentError,
+    )
+    return fault

@@ -15,6 +15,7 @@ from undertow.compat.v1.array import ones_like, zeros_like
 from undertow.compat.v1.closing import captured_by
 from undertow.compat.v1.control import identity
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
@@ -26,7 +27,6 @@ from undertow.ir.structure import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.derive.activity import is_smooth
 from undertow.passes.markers.paths import DERIVATIVE, is_inside
-from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = ["gradients"]

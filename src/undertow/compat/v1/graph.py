@@ -17,9 +17,11 @@ import numpy as np
 
 from undertow.compat.v1.closing import Hidden, close
 from undertow.compat.v1.collection import Collections
+from undertow.compat.v1.errors import NotFoundError, of_kind
+from undertow.compat.v1.late import Late
 from undertow.compat.v1.names import Naming
 from undertow.compat.v1.place import here
-from undertow.errors import GraphError, Span
+from undertow.errors import GraphError, Span, UndertowError
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.library import library_of
@@ -94,6 +96,7 @@ class GraphSession(CaptureSession):
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
+        value = self.ctx.graph.late.met(value)
         if value.builder is builder or builder.kind != "function" or self.is_capturing:
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
@@ -177,9 +180,14 @@ class Graph(Naming, Collections):
         self.default_scopes: dict[tuple[str, str], int] = {}
         self.by_get_variable: dict[str, Any] = {}  # variables that `tf.get_variable` finds, by full name
         self.finalized = False
+        self.late = Late(self)
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
-        self._callees: dict[str, str] = {}  # name of a function -> its name in graphs
-        self._functions: dict[str, str] = {}  # the inverse
+        self.bad_rules: dict[str, UndertowError] = {}  # functions with gradients that make no sense
+        self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
+        self.guessed: set[str] = set()  # those that were needed
+        self.assumed: dict[str, list[Type]] = {}  # what calls give of functions that were not known
+        self._callees: dict[str, dict[tuple[Type, ...], str]] = {}  # function -> types -> its name in graphs
+        self._functions: dict[str, tuple[str, tuple[Type, ...]]] = {}  # the inverse
         self._fed: dict[Port, Port] = {}
         self.seed: int | None = None
         self.hidden: dict[str, dict[Hidden, Port]] = {}  # function, by its name in graphs -> what it has captured
@@ -222,12 +230,25 @@ class Graph(Naming, Collections):
 
     # -- names ---------------------------------------------------------------------------------------------
 
-    def callee(self, name: str) -> str:
-        """The name of a function in graphs."""
-        if name not in self._callees:
-            self._callees[name] = fresh = self.writer.fresh_name(name)
-            self._functions[fresh] = name
-        return self._callees[name]
+    def callee(self, name: str, types: tuple[Type, ...]) -> str:
+        """The name in graphs of a function for arguments of these types."""
+        by_types = self._callees.setdefault(name, {})
+        if types not in by_types:
+            by_types[types] = fresh = self.writer.fresh_name(name)
+            self._functions[fresh] = name, types
+        return by_types[types]
+
+    def callees_of(self, name: str) -> list[str]:
+        """The names in graphs of a function, for all types that it was called with."""
+        return list(self._callees.get(name, {}).values())
+
+    def function_of(self, callee: str) -> str:
+        """The inverse of `callee`."""
+        return self._functions[callee][0]
+
+    def types_of(self, callee: str) -> tuple[Type, ...]:
+        """The types of the arguments."""
+        return self._functions[callee][1]
 
     def param(self, type: Type, name: str, span: Span | None) -> Port:
         """A parameter of the main graph, to be fed."""
@@ -295,31 +316,42 @@ class Graph(Naming, Collections):
                 if isinstance(callee, str) and callee not in seen:
                     seen.add(callee)
                     if callee not in graphs:
-                        self._trace(self._functions[callee], node.span)
+                        self.trace(callee, node.span)
                     waiting.append(graphs[callee])
         return [waiting_graph.name for waiting_graph in waiting[1:]]
 
     def body_of(self, callee: str) -> FunctionGraph | None:
         """The graph of a function by its name in graphs, traced if need be; None if it is not defined yet."""
         if callee not in self.writer.graphs:
-            name = self._functions.get(callee)
-            known = name is not None and (self.defined.get(name) or self.candidates.get(name))
-            if name is None or not known or name in self.tracing:
+            if callee not in self._functions or not self.is_defined(self.function_of(callee)) or callee in self.tracing:
                 return None
-            self._trace(name, None)
+            self.trace(callee, None)
         return self.writer.graphs.get(callee)
 
-    def _trace(self, name: str, span: Span | None) -> None:
+    def is_defined(self, name: str) -> bool:
+        """Is there a definition for calls by this name?"""
+        return name in self.defined or name in self.candidates
+
+    def trace(self, callee: str, span: Span | None) -> None:
+        """Write the graph of a function."""
+        name, types = self._functions[callee]
         declared: Any = self.declared.get(name)
         found = self.defined.get(name) or self.candidates.get(name) or NEWEST.get(name)
         # A definition older than the declaration, with other types, is of another function.
-        if found is None or (found.number < declared.number and found.params != declared.params):
-            raise GraphError(
-                f"`{name}` is declared and called, but never defined",
-                declared.span or span,
-                hint=f'define it: @function.Defun({declared.shown_params()}, func_name="{name}"), then add_to_graph',
+        if found is None or (
+            declared is not None and found.number < declared.number and found.params != declared.params
+        ):
+            raise of_kind(
+                GraphError(
+                    f"`{name}` is declared and called, but never defined: it is not registered in this graph",
+                    span if declared is None else declared.span or span,
+                    hint=f'define it: @function.Defun({declared.shown_params()}, func_name="{name}"), then add_to_graph',
+                ),
+                NotFoundError,
             )
-        found.trace(self)
+        from undertow.compat.v1.calls import trace  # it imports this file
+
+        trace(self, callee, found, types)
 
     # -- inspection ----------------------------------------------------------------------------------------
 

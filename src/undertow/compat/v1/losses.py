@@ -7,6 +7,7 @@ from typing import Any
 from undertow.compat.v1.array import cast
 from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.math import add_n
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.neural.entropy import (
@@ -18,7 +19,6 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import as_tensor, wrap, write_constant, writing
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
-from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = [
@@ -69,7 +69,7 @@ def compute_weighted_loss(
         elif reduction == Reduction.SUM_OVER_BATCH_SIZE:
             result = _over(result, functions.astype(functions.size(each), each.dtype))
         loss = wrap(result)
-        if loss_collection:
+        if loss_collection and graph.late.images is None:  # not when the call is repeated for a shape
             graph.add_to_collection(loss_collection, loss)
         return loss
 
@@ -262,4 +262,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("add_loss", "get_losses", "get_regularization_losses"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.math import from_rows
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.neural import activations, convolution, entropy, lookup, normalization, rnn
 from undertow.compat.v1.neural import rnn_cell as rnn_cell
-from undertow.tracebacks import boundaries
 
 _FROM_ROWS = from_rows("tf.nn.")
 _FAMILIES = (activations, convolution, entropy, lookup, normalization, rnn)

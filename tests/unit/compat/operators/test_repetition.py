@@ -85,7 +85,9 @@ def test_a_loop_reads(check):
     def dot(x):
         array = tf.TensorArray(tf.float64, 4).unstack(x)
         return tf.while_loop(
-            lambda i, _: i < 4, lambda i, s: (i + 1, s + array.read(i) * array.read(3 - i)), [0, tf.zeros([3], tf.float64)]
+            lambda i, _: i < 4,
+            lambda i, s: (i + 1, s + array.read(i) * array.read(3 - i)),
+            [0, tf.zeros([3], tf.float64)],
         )[1]
 
     check(dot, [M], (M * M[::-1]).sum(0))

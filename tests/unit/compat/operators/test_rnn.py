@@ -109,12 +109,16 @@ def test_static_and_dynamic_networks_agree(session, lengths):
         dynamic, last = tf.nn.dynamic_rnn(cell, x, lengths, dtype=tf.float64, scope="s")
     with tf.variable_scope("a", reuse=True):
         again = cells.MultiRNNCell([cells.LSTMCell(3), cells.GRUCell(2)])
-        static, other = tf.nn.static_rnn(again, tf.unstack(x, axis=1), dtype=tf.float64, sequence_length=lengths, scope="s")
+        static, other = tf.nn.static_rnn(
+            again, tf.unstack(x, axis=1), dtype=tf.float64, sequence_length=lengths, scope="s"
+        )
     weights = values(session)
     assert "net/a/s/multi_rnn_cell/cell_1/gru_cell/gates/kernel" in weights and len(weights) == 6
     found = session.run([dynamic, tf.stack(static, 1), last, other])
     assert np.allclose(found[0], found[1])
-    for a, b in zip(np.concatenate([*found[2][0], found[2][1]], 1), np.concatenate([*found[3][0], found[3][1]], 1), strict=True):
+    for a, b in zip(
+        np.concatenate([*found[2][0], found[2][1]], 1), np.concatenate([*found[3][0], found[3][1]], 1), strict=True
+    ):
         assert np.allclose(a, b)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from undertow.compat.v1.control import Assert, control_dependencies, group, identity
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, apply, as_tensor, operands, wrap, writing
 from undertow.errors import TypeMismatch
 from undertow.frontend.functions import public as functions
-from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = [

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.static import constant_value, known_sizes
@@ -16,7 +17,6 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.functions import selecting
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import emit
-from undertow.tracebacks import boundaries
 from undertow.types import dtype_of, i32, i64, said
 
 __all__ = [

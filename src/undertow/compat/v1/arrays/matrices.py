@@ -13,11 +13,11 @@ from undertow.compat.v1.arrays.arranging import (
     matrix_set_diag,
     matrix_transpose,
 )
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.math import einsum, matmul, tensordot
 from undertow.compat.v1.tensor import apply
 from undertow.frontend.functions import matrices as ours
 from undertow.frontend.functions import public as functions
-from undertow.tracebacks import boundaries
 
 __all__ = [
     "cholesky", "cholesky_solve", "cross", "linalg", "matrix_determinant", "matrix_inverse", "matrix_solve",

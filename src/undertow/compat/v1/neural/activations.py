@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from undertow.compat.v1.array import random_uniform, reshape
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like, writing
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
-from undertow.tracebacks import boundaries
 
 __all__ = [
     "bias_add", "crelu", "dropout", "elu", "leaky_relu", "log_softmax", "relu", "relu6", "relu_layer", "selu",

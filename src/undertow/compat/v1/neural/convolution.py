@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.static import known_sizes
 from undertow.compat.v1.tensor import Tensor, as_tensor, named, wrap, writing
@@ -20,7 +21,6 @@ from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import emit
-from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = [

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.tensor import apply, as_tensor, wrap, writing
 from undertow.frontend.functions import public as functions
-from undertow.tracebacks import boundaries
 
 __all__ = [
     "batch_normalization", "fused_batch_norm", "l2_loss", "l2_normalize", "local_response_normalization", "lrn",

@@ -92,7 +92,9 @@ def static_rnn(
     """The outputs of a cell for each of a list of inputs, and its last state; the graph has the cell once for each."""
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise TypeMismatch(
-            f"static_rnn takes a list of inputs, not {brief(inputs)}", here(), hint="tf.unstack(x, axis=1), or dynamic_rnn"
+            f"static_rnn takes a list of inputs, not {brief(inputs)}",
+            here(),
+            hint="tf.unstack(x, axis=1), or dynamic_rnn",
         )
     with writing(*inputs, sequence_length), variable_scope(scope or "rnn") as opened:
         steps = [as_tensor(x) for x in inputs]

@@ -71,7 +71,9 @@ def _state(state: Any, size: int) -> Any:
     value = as_tensor(state)
     if value.type.rank != 2 or value.type.shape[1] not in (None, size):
         raise TypeMismatch(
-            f"{value!r} is not a state of {size} units", here(), hint="begin with cell.zero_state(batch_size, tf.float32)"
+            f"{value!r} is not a state of {size} units",
+            here(),
+            hint="begin with cell.zero_state(batch_size, tf.float32)",
         )
     return value
 
@@ -345,7 +347,9 @@ class DropoutWrapper(_Wrapper):
         leaves, structure = tree.flatten(after, is_tensor_like)
         # As in TensorFlow, the memory of an LSTM is never dropped.
         is_memory = [k == 0 and isinstance(after, LSTMStateTuple) for k in range(len(leaves))]
-        dropped = [x if keep else self._some("state", x, k) for k, (x, keep) in enumerate(zip(leaves, is_memory, strict=True))]
+        dropped = [
+            x if keep else self._some("state", x, k) for k, (x, keep) in enumerate(zip(leaves, is_memory, strict=True))
+        ]
         return self._some("output", output), tree.unflatten(structure, dropped)
 
 

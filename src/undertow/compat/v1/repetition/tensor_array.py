@@ -94,7 +94,9 @@ class TensorArray:
         element = as_tensor(value, None if is_tensor_like(value) else self.dtype)
         if element.dtype != self.dtype:
             raise TypeMismatch(
-                f"a TensorArray of {self.dtype} cannot hold {said(element.type)}", here(), hint="convert it: tf.cast(x, ...)"
+                f"a TensorArray of {self.dtype} cannot hold {said(element.type)}",
+                here(),
+                hint="convert it: tf.cast(x, ...)",
             )
         return element
 
@@ -123,7 +125,9 @@ class TensorArray:
     def _filled(self, what: str) -> Any:
         if self.buffer is None:
             raise CaptureError(
-                f"{what} of a TensorArray to which nothing was written", here(), hint="write to it, or give element_shape="
+                f"{what} of a TensorArray to which nothing was written",
+                here(),
+                hint="write to it, or give element_shape=",
             )
         return self.buffer
 
@@ -215,7 +219,9 @@ class TensorArray:
         return no_op(name or "close")
 
     def __repr__(self) -> str:
-        return f"<tf.TensorArray of {self.dtype}>" if self.buffer is None else f"<tf.TensorArray {said(self.buffer.type)}>"
+        return (
+            f"<tf.TensorArray of {self.dtype}>" if self.buffer is None else f"<tf.TensorArray {said(self.buffer.type)}>"
+        )
 
     def widened(self, element: Any) -> TensorArray:
         """An array without a tensor, with one that can hold elements like those of another array's tensor."""
@@ -250,7 +256,10 @@ def check_written(before: Any, after: Any) -> None:
     elements = {
         place: new.buffer
         for place, (old, new) in enumerate(zip(first, then, strict=False))
-        if isinstance(old, TensorArray) and isinstance(new, TensorArray) and old.buffer is None and new.buffer is not None
+        if isinstance(old, TensorArray)
+        and isinstance(new, TensorArray)
+        and old.buffer is None
+        and new.buffer is not None
     }
     if elements:
         raise Written(elements)
