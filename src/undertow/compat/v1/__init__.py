@@ -14,6 +14,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from undertow.compat.v1 import contrib as contrib
+from undertow.compat.v1 import data as data
 from undertow.compat.v1 import errors as errors
 from undertow.compat.v1 import function as function
 from undertow.compat.v1 import layers as layers
@@ -82,7 +83,8 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_")
     and (
-        value in (contrib, errors, function, layers, losses, math, nn, test, train) or not isinstance(value, ModuleType)
+        value in (contrib, data, errors, function, layers, losses, math, nn, test, train)
+        or not isinstance(value, ModuleType)
     )
     and name
     not in (

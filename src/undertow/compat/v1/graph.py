@@ -194,6 +194,9 @@ class Graph(Naming, Collections):
         self.keys: dict[str, Builder] = {}  # loops that call functions which may draw random numbers
         self.closed: set[str] = set()  # graphs with all hidden arguments: see closing.py
         self.closed_calls: set[int] = set()  # of main
+        self.pulled: dict[
+            int, Any
+        ] = {}  # parameters of main that iterators feed: a get_next, and the number of its part
         self.run_values: dict[int, str] = {}  # parameters of main that each run feeds by itself: "noise", "count"
         self._noise: Traced | None = None
         self._initialized: dict[Any, Traced] = {}

@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from undertow.compat.v1.array import cast, random_uniform
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, named, wrap, writing
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
-from undertow.types import dtype_of, f32, f64, i64, said
+from undertow.types import f32, f64, i64, said
 
 __all__ = ["multinomial", "random_crop", "random_shuffle", "truncated_normal"]
 

@@ -19,9 +19,27 @@ from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.tracebacks import boundaries
 from undertow.types import f32
 
-__all__ = ["AUTO_REUSE", "VariableScope", "get_local_variable", "get_variable", "get_variable_scope", "variable_scope"]
+__all__ = [
+    "AUTO_REUSE", "VariableScope", "add_to_collection", "get_collection", "get_collection_ref", "get_local_variable",
+    "get_variable", "get_variable_scope", "variable_scope",
+]  # fmt: skip
 
 AUTO_REUSE = "auto"
+
+
+def add_to_collection(name: Any, value: Any) -> None:
+    """Append a value to a collection of the default graph."""
+    get_default_graph().add_to_collection(name, value)
+
+
+def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+    """A copy of a collection of the default graph; with a scope, those of its items whose names begin with it."""
+    return get_default_graph().get_collection(key, scope)
+
+
+def get_collection_ref(key: Any) -> list[Any]:
+    """A collection of the default graph itself."""
+    return get_default_graph().get_collection_ref(key)
 
 
 @dataclass(eq=False)

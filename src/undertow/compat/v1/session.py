@@ -71,6 +71,7 @@ class Session:
         self.graph = get_default_graph() if graph is None else graph
         self._cell = Cell({})  # values of variables by name: the dict is replaced as a whole, never changed
         self._counts: dict[int, int] = {}  # how often each operation with a seed was run, by its parameter
+        self.readings: dict[Any, Any] = {}  # iterators of tf.data, and where this session has got to
         self._is_open = True
         self._entered: list[contextlib.ExitStack] = []
 
@@ -205,6 +206,9 @@ class Session:
         chosen = self._settings()
         begin(chosen)
         request = self._request(fetches, feed_dict, cluster)
+        for leaf in request.leaves:
+            if hasattr(leaf, "start"):  # the initializer of an iterator
+                leaf.start(self, feed_dict)
         if not request.leaves:
             return request.results([], self._cell.value)
         return self._execute(request, self._inputs(request, chosen), chosen)
@@ -245,10 +249,21 @@ class Session:
         return leaves, {images[port].port if port in images else port: value for port, value in fed.items()}
 
     def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
-        return [request.fed[p] if p in request.fed else self._run_value(p, chosen) for p in request.fetched.inputs]
+        fed = self._with_elements(request)
+        return [fed[p] if p in fed else self._run_value(p, chosen) for p in request.fetched.inputs]
+
+    def _with_elements(self, request: _Request) -> dict[Port, Any]:
+        """The feeds, and the next element of every iterator that the run needs."""
+        pulled = {p: self.graph.pulled[p.node] for p in request.fetched.inputs if p.node in self.graph.pulled}
+        pulled = {port: pull for port, pull in pulled.items() if port not in request.fed}
+        if not pulled:
+            return request.fed
+        elements = {pull: pull.element(self) for pull in dict.fromkeys(pull for pull, _ in pulled.values())}
+        return {**request.fed, **{port: elements[pull][number] for port, (pull, number) in pulled.items()}}
 
     def _is_fed_by_runs(self, port: Port) -> bool:
-        return port == self.graph.main.key or port.node in self.graph.run_values
+        main = self.graph.main
+        return port == main.key or port.node in self.graph.run_values or port.node in self.graph.pulled
 
     def _run_value(self, port: Port, chosen: Settings) -> np.generic:
         """What a run feeds by itself: random noise, or how often it was needed; where the keys of main begin, 0."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
@@ -17,7 +18,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.functions import selecting
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import emit
-from undertow.types import dtype_of, i32, i64, said
+from undertow.types import i32, i64, said
 
 __all__ = [
     "boolean_mask", "dynamic_partition", "dynamic_stitch", "gather_nd", "invert_permutation", "scatter_add",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from undertow.compat.v1.array import concat, random_uniform, split, zeros
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.layers.base import Layer, known_size
 from undertow.compat.v1.math import matmul, sigmoid, tanh
 from undertow.compat.v1.missing import explain
@@ -18,7 +19,6 @@ from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree
 from undertow.tracebacks import boundaries
-from undertow.types import dtype_of
 
 __all__ = [
     "BasicLSTMCell", "BasicRNNCell", "DeviceWrapper", "DropoutWrapper", "GRUCell", "LSTMCell", "LSTMStateTuple",

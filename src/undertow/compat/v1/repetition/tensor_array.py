@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.static import constant_value
@@ -21,7 +22,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
 from undertow.tracebacks import guarded
-from undertow.types import DType, dtype_of, said
+from undertow.types import DType, said
 
 __all__ = ["TensorArray"]
 
