@@ -9,11 +9,12 @@ from undertow.compat.v1.array import constant, where
 from undertow.compat.v1.control import control_dependencies, group, identity
 from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
+from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, named, writing
 from undertow.errors import GraphError
 from undertow.ir.graph import Port
 
-__all__ = ["merge", "switch", "tuple", "with_dependencies"]
+__all__ = ["enter", "exit", "loop_cond", "merge", "next_iteration", "switch", "tuple", "with_dependencies"]
 
 
 class Switched(NamedTuple):
@@ -63,6 +64,29 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> Merged:
         merged = named(Tensor(builder, Port(number)), name)
         truth = Tensor(builder, homes[0].pred)
         return Merged(merged, where(truth, constant(first), constant(1 - first)))
+
+
+def enter(data: Any, frame_name: str, is_constant: bool = False, parallel_iterations: int = 10, **_: Any) -> Any:
+    """The same value. Loops are written with tf.while_loop; without a merge there is none to enter."""
+    return data if isinstance(data, Variable) else identity(data)
+
+
+def exit(data: Any, name: str | None = None) -> Any:
+    """The same value: see `enter`."""
+    return identity(data, name=name)
+
+
+def next_iteration(data: Any, name: str | None = None) -> Any:
+    """Refused: a loop is written as a whole."""
+    raise GraphError("loops cannot be written edge by edge", here(), hint="write tf.while_loop(cond, body, loop_vars)")
+
+
+loop_cond = next_iteration
+
+
+def ref_identity(input: Any, name: str | None = None) -> Any:
+    """The same value; a variable stays one."""
+    return input if isinstance(input, Variable) else identity(input, name=name)
 
 
 def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:
