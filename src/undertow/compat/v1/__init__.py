@@ -13,8 +13,8 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from undertow.compat.v1 import function as function
 from undertow.compat.v1 import errors as errors
+from undertow.compat.v1 import function as function
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import testing as test
@@ -32,14 +32,16 @@ from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.mirror import install
 from undertow.compat.v1.mirrored import mirrored, run_app
 from undertow.compat.v1.missing import explain
-from undertow.compat.v1.raw import tuple, with_dependencies
+from undertow.compat.v1.overrides import *  # noqa: F403
+from undertow.compat.v1.raw import strided_slice as strided_slice
+from undertow.compat.v1.raw import tuple as tuple
 from undertow.compat.v1.scopes import *  # noqa: F403
 from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
+from undertow.compat.v1.shapes import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
-from undertow.compat.v1.shapes import *  # noqa: F403
 from undertow.types import DType as DType
 from undertow.types import bool_, f32, f64, i32, i64
 

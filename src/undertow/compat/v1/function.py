@@ -234,12 +234,15 @@ class Defined:
         count = len(self.params)
         if not needed <= count <= most:
             takes = f"{needed}" if most == needed else f"{needed} to {most}" if most != float("inf") else "more"
-            raise of_kind(GraphError(
-                f"`{self.name}` takes {takes} argument{'' if takes == '1' else 's'}, but the specified input types are "
-                f"{count}",
-                self.span,
-                hint="write one type per argument: @function.Defun(tf.int32, tf.int32)",
-            ), ValueError)
+            raise of_kind(
+                GraphError(
+                    f"`{self.name}` takes {takes} argument{'' if takes == '1' else 's'}, but the specified input types are "
+                    f"{count}",
+                    self.span,
+                    hint="write one type per argument: @function.Defun(tf.int32, tf.int32)",
+                ),
+                ValueError,
+            )
         parameters = inspect.signature(self.python).parameters.values()
         fixed = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
         rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "x")
@@ -402,7 +405,9 @@ class Defined:
         """The types of its results for single numbers; if it takes none, for arrays."""
         first: UndertowError | None = None
         for rank in range(_MOST_RANK):
-            types = [t.with_shape((None,) * rank) if o else t for t, o in zip(self.params, self.open_params, strict=True)]
+            types = [
+                t.with_shape((None,) * rank) if o else t for t, o in zip(self.params, self.open_params, strict=True)
+            ]
             with Graph().as_default() as scratch:
                 callee = scratch.callee(self._join(scratch), tuple(types))
                 try:

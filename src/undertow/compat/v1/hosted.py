@@ -34,7 +34,9 @@ class Hosted:
 
     def __undertow_read__(self) -> Any:
         raise TypeMismatch(
-            f"{self!r} is a text, which no operation takes", here(), hint="texts can be printed and fetched; use numbers"
+            f"{self!r} is a text, which no operation takes",
+            here(),
+            hint="texts can be printed and fetched; use numbers",
         )
 
     def __repr__(self) -> str:

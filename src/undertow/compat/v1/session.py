@@ -129,7 +129,9 @@ class Session:
         def call(*values: Any) -> Any:
             if len(values) != len(fed):
                 raise TypeMismatch(
-                    f"this callable takes {len(fed)} values, not {len(values)}", here(), hint="one for each of feed_list"
+                    f"this callable takes {len(fed)} values, not {len(values)}",
+                    here(),
+                    hint="one for each of feed_list",
                 )
             return self.run(fetches, dict(zip(fed, values, strict=True)))
 
@@ -228,7 +230,9 @@ class Session:
         late = self.graph.late
         if not late.made_by:
             return leaves, fed
-        tokens = [leaf.token if isinstance(leaf, Operation) else leaf for leaf in leaves if not isinstance(leaf, Hosted)]
+        tokens = [
+            leaf.token if isinstance(leaf, Operation) else leaf for leaf in leaves if not isinstance(leaf, Hosted)
+        ]
         with self.graph.lock:
             images = late.images_of([token.port for token in tokens], fed_types(self.graph, fed))
         if images is None:

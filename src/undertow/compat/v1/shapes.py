@@ -97,7 +97,9 @@ class TensorShape(tuple[int | None, ...]):
         other = TensorShape(other)
         if self.ndims is None or other.ndims is None:
             return True
-        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other, strict=True))
+        return len(self) == len(other) and all(
+            a is None or b is None or a == b for a, b in zip(self, other, strict=True)
+        )
 
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raise an error if they cannot be."""
