@@ -352,7 +352,10 @@ def test_a_slot_of_unknown_shape():
 
 def test_names_that_are_not_there():
     for name, says in (
-        ("Saver", "np.savez"),
+        ("import_meta_graph", "build the graph"),
+        ("Coordinator", "tf.data"),
+        ("shuffle_batch", "tf.data"),
+        ("FtrlOptimizer", "AdagradOptimizer"),
         ("MonitoredTrainingSession", r"use tf.Session\(server.target\)"),
         ("ClusterSpecs", "ClusterSpec"),
         ("AdamOptimiser", "AdamOptimizer"),

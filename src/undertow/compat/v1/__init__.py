@@ -33,6 +33,7 @@ from undertow.compat.v1.arrays.segments import *  # noqa: F403
 from undertow.compat.v1.collection import *  # noqa: F403
 from undertow.compat.v1.config import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
+from undertow.compat.v1.curvature import *  # noqa: F403
 from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
@@ -43,14 +44,17 @@ from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.mirror import install
 from undertow.compat.v1.mirrored import mirrored, run_app
 from undertow.compat.v1.missing import explain
+from undertow.compat.v1.overrides import *  # noqa: F403
 from undertow.compat.v1.random import *  # noqa: F403
-from undertow.compat.v1.raw import tuple, with_dependencies
+from undertow.compat.v1.raw import strided_slice as strided_slice
+from undertow.compat.v1.raw import tuple as tuple
 from undertow.compat.v1.repetition.folds import *  # noqa: F403
 from undertow.compat.v1.repetition.tensor_array import TensorArray as TensorArray
 from undertow.compat.v1.scopes import *  # noqa: F403
 from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.shapes import *  # noqa: F403
+from undertow.compat.v1.slices import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor

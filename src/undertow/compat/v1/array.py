@@ -94,7 +94,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, pr
     return as_tensor(value, dtype, name)
 
 
-def _sizes(shape: Any) -> Any:
+def sizes_of(shape: Any) -> Any:
     """The sizes of a shape that may be a tensor, or contain some."""
     sizes = with_reads(shape)
     if isinstance(sizes, Traced) and sizes.type.rank:
@@ -117,7 +117,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Any:
 
 
 def _filled(dims: Any, value: Any) -> Any:
-    sizes = _sizes(dims)
+    sizes = sizes_of(dims)
     if any(isinstance(size, Traced) for size in sizes) or isinstance(value, Traced):
         return wrap(functions.full(sizes, value))
     return write_constant(np.full([int(size) for size in sizes], value))
@@ -184,7 +184,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None, seed: Any = None) -> Any:
     """Random numbers, new in every run; seeds, or `ut.options(seed=...)`, make runs reproducible."""
     with writing(shape, a, b) as graph, seeded(graph, seed):
-        return named(wrap(draw(with_reads(a), with_reads(b), _sizes(shape), dtype_of(dtype))), name)
+        return named(wrap(draw(with_reads(a), with_reads(b), sizes_of(shape), dtype_of(dtype))), name)
 
 
 def random_normal(
@@ -238,7 +238,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 
 def _shaped(ours: Callable[..., Any], tensor: Any, shape: Any, name: str | None) -> Any:
     with writing(tensor, shape):
-        return named(wrap(ours(as_tensor(tensor), _sizes(shape))), name)
+        return named(wrap(ours(as_tensor(tensor), sizes_of(shape))), name)
 
 
 def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
@@ -297,7 +297,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     """Repeated this many times along each axis."""
     with writing(input, multiples):
         tiled = as_tensor(input)
-        counts = _sizes(multiples)
+        counts = sizes_of(multiples)
         for axis, times in enumerate(counts):
             if isinstance(times, Traced):
                 tiled = wrap(_repeated(tiled, axis, times))
@@ -317,7 +317,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """The block that starts there and has that size; -1 means up to the end."""
     with writing(input_, begin, size):
         block = as_tensor(input_)
-        for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):
+        for axis, (first, count) in enumerate(zip(sizes_of(begin), sizes_of(size), strict=True)):
             last = None if not isinstance(count, Traced) and count == -1 else first + count
             block = functions.slice_between(block, first, last, axis=axis)
         return named(wrap(block), name)

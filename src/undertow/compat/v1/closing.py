@@ -10,6 +10,7 @@ the nodes that enter such graphs. Loops have theirs from the beginning, but for 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -74,6 +75,9 @@ def may_draw(graph: Graph, callee: str) -> bool:
     """May a function need a random key? Yes, if some body is not known yet."""
     names = [callee]
     for name in names:
+        # Traced early; if that fails, the program may not be complete yet, and a later attempt says what is wrong.
+        with contextlib.suppress(Exception):
+            graph.body_of(name)
         if name not in graph.writer.graphs or "key" in graph.hidden.get(name, ()):
             return True
         names += (below for _, below in entered(graph.writer.graphs[name]) if below not in names)

@@ -33,6 +33,7 @@ from undertow.compat.v1.tensor import (
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.control.body import graph_loop, graph_map
 from undertow.frontend.control.merge import merge
+from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
@@ -40,6 +41,7 @@ from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
+from undertow.types import i32
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -90,7 +92,7 @@ def cond(
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
         leaves, structure = tree.flatten(merged, is_tensor_like)
-        is_operation = sides[0][1]
+        is_operation = sides[0][1] if len(leaves) == 1 else frozenset[int]()  # of several, each says that it is done
         tensors = [Operation(wrap(x)) if k in is_operation else wrap(x) for k, x in enumerate(leaves)]
         return tree.unflatten(structure, tensors)
 
@@ -129,6 +131,9 @@ def _same_defaults(sides: list[Any]) -> list[Any]:
     return [tree.unflatten(structure, found) for (_, structure), found in zip(flat, leaves, strict=True)]
 
 
+_EXCLUSIVE = "More than one condition evaluated as True but exclusive=True."
+
+
 def case(
     pred_fn_pairs: Any,
     default: Callable[[], Any] | None = None,
@@ -145,7 +150,11 @@ def case(
     chosen = default
     for pred, function in reversed(pairs):
         chosen = functools.partial(cond, pred, function, chosen, strict)
-    return chosen()
+    if not exclusive:
+        return chosen()
+    preds = functions.stack([functions.astype(as_tensor(pred), i32) for pred, _ in pairs])
+    with control_dependencies([Assert(functions.less(functions.sum(preds), 2), [_EXCLUSIVE, wrap(preds)])]):
+        return chosen()
 
 
 # -- repetition --------------------------------------------------------------------------------------------
@@ -171,18 +180,21 @@ def while_loop(
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     while True:
         try:
-            tensors, packed = _looped(cond, body, variables, maximum_iterations, name)
+            tensors, packed = _looped(cond, body, variables, maximum_iterations, back_prop, name)
+            if len(tensors) == 1 and tensors[0] is packed[0] and not return_same_structure:
+                return tensors[0]
+            return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
         except Written as written:  # arrays of which only the size was known
             variables = with_tensors(variables, written)
-        else:
-            break
-    if len(tensors) == 1 and tensors[0] is packed[0] and not return_same_structure:
-        return tensors[0]
-    return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
 
 
 def _looped(
-    cond: Callable[..., Any], body: Callable[..., Any], variables: list[Any], maximum_iterations: Any, name: str | None
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    variables: list[Any],
+    maximum_iterations: Any,
+    back_prop: bool,
+    name: str | None,
 ) -> tuple[list[Any], list[Any]]:
     """The results of a loop, one by one and in the structure of its variables."""
     with writing(*variables) as graph:
@@ -212,6 +224,7 @@ def _looped(
             found, shape = tree.flatten(after, is_tensor_like)
             if shape != structure:
                 raise TypeMismatch(
+                    "The two structures don't have the same number of elements or the same nested structure: "
                     f"the body of tf.while_loop takes {describe(variables)}, but returns {describe(after)}",
                     here(),
                     hint="return as many values as there are loop variables, in the same structure",
@@ -223,7 +236,7 @@ def _looped(
             return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
-        tensors = [wrap(result) for result in results]
+        tensors = [wrap(result if back_prop else functions.stop_gradient(result)) for result in results]
         named(tensors[0], name)
         packed: list[Any] = tree.unflatten(structure, tensors)
         return tensors, packed
@@ -344,7 +357,16 @@ def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
         controls = tuple(dict.fromkeys(map(graph.writer.resolve, _tokens(flat))))
         done = Const(np.asarray(True))
         number = builder.add("identity", (done,), (done.type,), span=here(), name=name or "group", controls=controls)
-        return Operation(Tensor(builder, Port(number)))
+        return Group(Tensor(builder, Port(number)))
+
+
+class Group(Operation):
+    """What `tf.group` makes."""
+
+    @property
+    def type(self) -> str:
+        """As in TensorFlow."""
+        return "NoOp"
 
 
 def no_op(name: str = "no_op") -> Operation:

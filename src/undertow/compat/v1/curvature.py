@@ -31,7 +31,7 @@ def hessians(
             raise TypeMismatch(
                 f"the Hessian of {said(as_tensor(x).type)} needs its shape", here(), hint="give x a shape without None"
             )
-        sizes = [int(d) for d in shape]  # type: ignore[arg-type]
+        sizes = [int(d) for d in shape]
         if slope is None:
             raise TypeMismatch(f"the ys do not depend on {x!r}", here(), hint="leave it out of the xs")
         flat = reshape(slope, [-1])

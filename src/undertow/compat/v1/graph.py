@@ -20,6 +20,7 @@ from undertow.compat.v1.collection import Collections
 from undertow.compat.v1.errors import NotFoundError, of_kind
 from undertow.compat.v1.late import Late
 from undertow.compat.v1.names import Naming
+from undertow.compat.v1.overrides import overriding
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span, UndertowError
 from undertow.frontend.trace.builder import Builder
@@ -181,6 +182,7 @@ class Graph(Naming, Collections):
         self.by_get_variable: dict[str, Any] = {}  # variables that `tf.get_variable` finds, by full name
         self.finalized = False
         self.late = Late(self)
+        self.gradient_overrides: dict[str, str] = {}  # type of operation -> registered gradient
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
         self.bad_rules: dict[str, UndertowError] = {}  # functions with gradients that make no sense
         self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
@@ -384,6 +386,10 @@ class Graph(Naming, Collections):
         return token.builder is self.main and self.main.home(token.port) == 0
 
     is_feedable = is_fetchable
+
+    def gradient_override_map(self, op_type_map: Mapping[str, str]) -> Any:
+        """Operations of these types, made in the block, have the gradients that were registered by these names."""
+        return overriding(self, op_type_map)
 
     def finalize(self) -> None:
         """From now on, the graph is only run."""

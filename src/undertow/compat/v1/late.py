@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from undertow import tracebacks
+from undertow.compat.v1.overrides import overridden, type_of_call
 from undertow.compat.v1.place import here
 from undertow.errors import InternalError, Span, UndertowError
 from undertow.frontend.values import tree
@@ -278,10 +279,14 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not _LATE_GRAPHS:
-            return function(*args, **kwargs)
         from undertow.compat.v1.graph import get_default_graph
 
+        if get_default_graph().gradient_overrides:
+            wanted = get_default_graph().gradient_overrides.get(type_of_call(function))
+            if wanted is not None:
+                return overridden(get_default_graph(), wanted, function, args, kwargs)
+        if not _LATE_GRAPHS:
+            return function(*args, **kwargs)
         chosen = next((t.builder.context.graph for t in _tensors((args, kwargs)) if hasattr(t, "graph")), None)
         late = (chosen or get_default_graph()).late
         return function(*args, **kwargs) if not late.made_by else late.record(function, args, kwargs)

@@ -39,7 +39,7 @@ MODULES = {
 # Names that an operation had before; and those with an underscore, or of a generated module.
 OLDER = {
     "mul": "multiply", "sub": "subtract", "neg": "negative", "pack": "stack", "unpack": "unstack", "concat_v2": "concat",
-    "real_div": "divide", "select": "where", "inv": "reciprocal", "_identity": "identity", "_Identity": "identity",
+    "real_div": "divide", "select": "where", "inv": "reciprocal", "_identity": "identity",
     "_assert": "Assert", "_concat": "concat", "_mul": "multiply", "_sub": "subtract", "_neg": "negative", "_sum": "reduce_sum",
     "_max": "reduce_max", "_min": "reduce_min", "_mean": "reduce_mean", "_softmax": "softmax", "_print": "Print",
     "batch_matmul": "matmul", "initialize_variables": "variables_initializer", "_shape": "shape", "_size": "size",

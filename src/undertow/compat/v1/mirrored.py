@@ -54,6 +54,7 @@ def mirrored(tf: ModuleType) -> dict[str, ModuleType | dict[str, Any]]:
     """The modules that are ours, and the names of others."""
     dtypes = {"bool": bool_, "float32": f32, "float64": f64, "int32": i32, "int64": i64}
     switches = {name: getattr(raw, name) for name in raw.__all__}
+    switches |= {"_Identity": raw.ref_identity, "_Enter": raw.enter, "ref_identity": raw.ref_identity}
     return {
         "python.framework.errors": errors,
         "python.framework.errors_impl": errors,
@@ -80,8 +81,11 @@ def mirrored(tf: ModuleType) -> dict[str, ModuleType | dict[str, Any]]:
         "python.ops.gen_control_flow_ops": switches,
         "python.ops.functional_ops": {"_symbolic_gradient": symbolic_gradient, "symbolic_gradient": symbolic_gradient},
         "python.ops.gen_functional_ops": {"_symbolic_gradient": symbolic_gradient},
-        "python.ops.resource_variable_ops": {"ResourceVariable": tf.Variable},
-        "python.ops.gen_array_ops": {"_ref_identity": tf.identity, "_ref_switch": raw.switch},
+        "python.ops.resource_variable_ops": {
+            "ResourceVariable": tf.Variable,
+            "assign_variable_op": lambda resource, value, name=None: tf.assign(resource, value, name=name).op,
+        },
+        "python.ops.gen_array_ops": {"_ref_identity": raw.ref_identity},
         "core.protobuf.config_pb2": {name: getattr(config, name) for name in config.__all__},
         "core.protobuf.rewriter_config_pb2": {"RewriterConfig": config.RewriterConfig},
         "python.ops.nn": tf.nn,

@@ -54,12 +54,13 @@ class IndexedSlices:
     @property
     def op(self) -> Operation:
         """The operation of the rows."""
-        return as_tensor(self._values).op
+        operation: Operation = as_tensor(self._values).op
+        return operation
 
     @property
     def name(self) -> str:
         """The name of the rows."""
-        return as_tensor(self._values).name
+        return str(as_tensor(self._values).name)
 
     def __undertow_read__(self) -> Tensor:
         """The table."""

@@ -170,6 +170,20 @@ class Variable:
                     main.region, main.controls, main.device = saved
         return self._fetched
 
+    def _ref(self) -> Variable:
+        """Itself: there are no references to its memory."""
+        return self
+
+    @property
+    def handle(self) -> Variable:
+        """Itself, for operations that take a handle."""
+        return self
+
+    @property
+    def device(self) -> str:
+        """Where it is placed: in the process of the session."""
+        return ""
+
     def initialized_value(self) -> Tensor:
         """Its initial value, for use in initial values of other variables."""
         return self.initial_value

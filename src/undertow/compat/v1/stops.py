@@ -39,5 +39,6 @@ def cut_off(builder: Builder, ys: Sequence[Tensor], stops: Collection[Port]) -> 
 
         inputs = tuple(copied(operand) for operand in node.inputs)
         fresh = builder.add(node.op, inputs, node.types, node.attrs, node.span, node.short_name, node.controls)
-        copies.update({Port(number, k): Port(fresh, k) for k in range(len(node.types))})
+        for k in range(len(node.types)):
+            copies.setdefault(Port(number, k), Port(fresh, k))
     return copies

@@ -1,4 +1,4 @@
-"""`tf.train`: optimizers, which make an operation that updates the variables, once per run; rates, checkpoints, clusters.
+"""`tf.train`: optimizers, which make an operation that updates variables, once per run; rates, checkpoints, clusters.
 
 An update follows every read of its variable in the same run, unless your control edges say otherwise: a loss fetched
 with it is that of the old values. The rules (`api/update_rules.py`) are those of `ut.optim`; settings and
@@ -36,9 +36,10 @@ from undertow.tracebacks import boundaries
 from undertow.types import i64
 
 __all__ = [
-    "AdadeltaOptimizer", "AdagradOptimizer", "AdamOptimizer", "ClusterSpec", "GradientDescentOptimizer", "MomentumOptimizer", "Optimizer",
-    "RMSPropOptimizer", "Server", "create_global_step", "get_global_step", "get_or_create_global_step",
-    "global_step", "replica_device_setter", *averages.__all__, *decay.__all__, *saver.__all__,
+    "AdadeltaOptimizer", "AdagradOptimizer", "AdamOptimizer", "ClusterSpec", "GradientDescentOptimizer",
+    "MomentumOptimizer", "Optimizer", "RMSPropOptimizer", "Server", "create_global_step", "get_global_step",
+    "get_or_create_global_step", "global_step", "replica_device_setter", *averages.__all__, *decay.__all__,
+    *saver.__all__,
 ]  # fmt: skip
 
 Pairs = Sequence[tuple[Any, Variable]]

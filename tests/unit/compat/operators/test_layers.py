@@ -136,5 +136,5 @@ def test_bad_input_is_told():
         tf.layers.conv2d(tf.constant(IMAGES), 4, 3, data_format="NHWC")
     with pytest.raises(ut.TypeMismatch, match="kernel_size"):
         tf.layers.conv2d(tf.constant(IMAGES), 4, [1, 2, 3])
-    with pytest.raises(AttributeError, match="did you mean tf.layers"):
+    with pytest.raises(AttributeError, match="did you mean"):
         _ = tf.layers.dens

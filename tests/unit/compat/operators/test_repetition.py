@@ -29,9 +29,10 @@ def test_elements(run):
     array = tf.TensorArray(tf.float32, size=4)
     array = array.write(1, [1.0, 2.0]).write(tf.constant(3), tf.constant([3.0, 4.0]))
     filled = tf.TensorArray(tf.int32, 3).unstack([5, 6, 7])
+    parts = tf.TensorArray(tf.float32, 2).split([1.0, 2.0, 3.0, 4.0], [2, 2])
     values = run([
         array.read(3), array.stack(), array.gather([3, 0]), array.concat(), array.size(), filled.read(-1),
-        filled.scatter([2, 0], [70, 50]).stack(), tf.TensorArray(tf.float32, 2).split([1.0, 2.0, 3.0, 4.0], [2, 2]).stack(),
+        filled.scatter([2, 0], [70, 50]).stack(), parts.stack(),
     ])  # fmt: skip
     expected = [
         [3, 4], [[0, 0], [1, 2], [0, 0], [3, 4]], [[3, 4], [0, 0]], [0, 0, 1, 2, 0, 0, 3, 4], 4, 7, [50, 6, 70],

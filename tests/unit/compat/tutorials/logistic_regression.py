@@ -25,9 +25,9 @@ saver = tf.train.Saver()
 with tempfile.TemporaryDirectory() as directory:
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
-        for step in range(40):
+        for _ in range(40):
             sess.run(train, {x: points, y: classes})
-        saver.save(sess, os.path.join(directory, "model.ckpt"), global_step=step)
+        saver.save(sess, os.path.join(directory, "model.ckpt"), global_step=40)
         before = sess.run([loss, accuracy], {x: points, y: classes})
     with tf.Session() as sess:
         saver.restore(sess, tf.train.latest_checkpoint(directory))

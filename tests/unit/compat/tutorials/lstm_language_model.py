@@ -1,4 +1,4 @@
-"""A language model as in the PTB tutorial: LSTMs unrolled by hand, shared variables, clipped gradients, a state fed back."""
+"""A language model as in the PTB tutorial: LSTMs unrolled by hand, shared variables, clipped gradients, a fed state."""
 
 import numpy as np
 
@@ -33,9 +33,7 @@ class Model:
         softmax_w = tf.get_variable("softmax_w", [hidden_size, vocab_size])
         softmax_b = tf.get_variable("softmax_b", [vocab_size])
         logits = tf.matmul(output, softmax_w) + softmax_b
-        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=tf.reshape(self.targets, [-1]), logits=logits
-        )
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.reshape(self.targets, [-1]), logits=logits)
         self.cost = tf.reduce_sum(loss) / batch_size
         self.final_state = state
         if not is_training:

@@ -17,7 +17,7 @@ updateModel = tf.train.GradientDescentOptimizer(learning_rate=0.3).minimize(loss
 
 with tf.Session() as sess:
     sess.run(tf.global_variables_initializer())
-    for episode in range(40):
+    for _ in range(40):
         place = 0
         for _ in range(30):
             action, allQ = sess.run([predict, Qout], feed_dict={inputs: [place]})

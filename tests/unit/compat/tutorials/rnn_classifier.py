@@ -1,4 +1,4 @@
-"""Sequences of different lengths: does a rising or a falling sequence come? dynamic_rnn, the last output by gather_nd."""
+"""Sequences of different lengths: is one rising or falling? dynamic_rnn, and the last output by gather_nd."""
 
 import numpy as np
 

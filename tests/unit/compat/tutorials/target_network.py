@@ -16,7 +16,11 @@ def network(states, scope):
 
 
 state, following = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int32, [None])
-action, reward, done = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.float32, [None]), tf.placeholder(tf.bool, [None])
+action, reward, done = (
+    tf.placeholder(tf.int32, [None]),
+    tf.placeholder(tf.float32, [None]),
+    tf.placeholder(tf.bool, [None]),
+)
 values, target_values = network(state, "online"), network(following, "target")
 best = tf.reduce_max(target_values, axis=1)
 wanted = reward + discount * tf.where(done, tf.zeros_like(best), best)
@@ -39,7 +43,10 @@ with tf.Session() as sess:
         if step % 10 == 0:
             sess.run(copy)
         rows = rng.randint(len(memory), size=32)
-        sess.run(train, {key: column[rows] for key, column in zip((state, action, reward, following, done), columns, strict=True)})
+        sess.run(
+            train,
+            {key: column[rows] for key, column in zip((state, action, reward, following, done), columns, strict=True)},
+        )
     table = sess.run(values, {state: np.arange(places - 1)})
 expected = discount ** np.arange(places - 2, -1, -1)
 assert (table.argmax(1) == 1).all() and abs(table[:, 1] - expected).max() < 0.15, table

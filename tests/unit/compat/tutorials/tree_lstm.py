@@ -42,9 +42,7 @@ tree_lstm_impl.add_to_graph(tf.get_default_graph())
 target = tf.placeholder(tf.int32, [])
 _, top = tree_lstm(0, left, right, word)
 logits = tf.layers.dense(top, words, name="top")
-loss = tf.reduce_mean(
-    tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.expand_dims(target, 0), logits=logits)
-)
+loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.expand_dims(target, 0), logits=logits))
 train = tf.train.AdamOptimizer(0.03).minimize(loss)
 
 

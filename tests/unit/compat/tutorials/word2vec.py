@@ -1,4 +1,4 @@
-"""word2vec, skip-gram: embeddings trained by noise-contrastive estimation. Words of one half of a corpus come together."""
+"""word2vec, skip-gram: embeddings by noise-contrastive estimation. Words of one half of a corpus come together."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Shapes and parts: `tf.pad`, `tf.strided_slice`, `tf.reverse_sequence`, `tf.diag`, `tf.meshgrid`."""
+"""Shapes and parts: `tf.pad`, `tf.reverse_sequence`, `tf.diag`, `tf.meshgrid`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from undertow.types import said
 __all__ = [
     "broadcast_dynamic_shape", "broadcast_static_shape", "diag", "diag_part", "matrix_band_part", "matrix_diag",
     "matrix_diag_part", "matrix_set_diag", "matrix_transpose", "meshgrid", "pad", "parallel_stack", "repeat",
-    "reverse_sequence", "roll", "space_to_depth", "strided_slice",
+    "reverse_sequence", "roll", "space_to_depth",
 ]  # fmt: skip
 
 _REFLECTS = {"REFLECT": 1, "SYMMETRIC": 0}
@@ -74,41 +74,6 @@ def _reflected(value: Any, axis: int, before: Any, after: Any, offset: int) -> A
         functions.flip(functions.slice_between(value, size - after - offset, size - offset, axis=axis), axis=axis),
     ]
     return functions.concat(parts, axis=axis)
-
-
-def strided_slice(
-    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
-    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
-    """x[begin:end:strides]; a bit of a mask leaves out a bound, or makes an item ..., a new axis or an index."""
-    with writing(input_, begin, end, strides):
-        rows = [_items(value) for value in (begin, end)]
-        steps = [1] * len(rows[0]) if strides is None else _items(strides)
-        key: list[Any] = []
-        for k, (first, last, step) in enumerate(zip(*rows, steps, strict=True)):
-            bit = 1 << k
-            if ellipsis_mask & bit:
-                key.append(Ellipsis)
-            elif new_axis_mask & bit:
-                key.append(None)
-            elif shrink_axis_mask & bit:
-                key.append(first)
-            else:
-                key.append(np.s_[None if begin_mask & bit else first : None if end_mask & bit else last : step])
-        return named(wrap(getitem(as_tensor(input_), tuple(key))), name)
-
-
-def _items(value: Any) -> list[Any]:
-    known = constant_value(value) if not is_tensor_like(value) or not isinstance(value, list) else None
-    if isinstance(value, (list, tuple)):
-        return [as_tensor(item) if is_tensor_like(item) else int(item) for item in value]
-    if known is not None:
-        return [int(item) for item in known]
-    tensor = as_tensor(value)
-    (length,) = tensor.type.shape
-    if not isinstance(length, int):
-        raise TypeMismatch("the number of bounds must be known", here(), hint="pass a list")
-    return [getitem(tensor, k) for k in np.arange(length).tolist()]
 
 
 def reverse_sequence(

@@ -1,4 +1,4 @@
-"""More arithmetic by its TensorFlow 1.4 names: `tf.truncatediv`, `tf.cumprod`, `tf.count_nonzero`, `tf.confusion_matrix`."""
+"""More arithmetic by its TensorFlow 1.4 names: `tf.truncatediv`, `tf.cumprod`, `tf.confusion_matrix`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`tf.data.Dataset`: elements of one structure, and what is made of them.
 
-Elements are NumPy values, which the host reads and arranges. Functions that a program gives (`map`, `filter`) are graphs of
-their own, run once for each element.
+Elements are NumPy values, which the host reads and arranges. Functions that a program gives (`map`, `filter`) are graphs
+of their own, run once for each element.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Dataset:
     def from_generator(
         generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Sequence[Any] = ()
     ) -> Dataset:
-        """What a generator yields; `generator` is called for each reading. Without shapes, it is called once to see them."""
+        """What a generator yields; it is made anew for each reading, and without shapes once more, to see them."""
         if not callable(generator):
             raise TypeMismatch(f"{brief(generator)} cannot be called", here(), hint="pass the function, without ()")
         kinds, structure = tree.flatten(output_types, lambda leaf: not isinstance(leaf, (tuple, list, dict)))
@@ -277,7 +277,7 @@ def _leaves(tensors: Any, is_sliced: bool = False) -> tuple[list[Any], tree.Stru
         else ([tensors], (tree.LEAF,))
     )
     values = [with_reads(leaf) if is_tensor_like(leaf) else np.asarray(as_constant(leaf)) for leaf in leaves]
-    types = [value.type if is_tensor_like(value) else type_of(value) for value in values]
+    types = [type_of(value) if isinstance(value, np.ndarray) else value.type for value in values]
     return values, structure, types
 
 

@@ -50,7 +50,7 @@ class Next:
         """The next element of this session."""
         if self.iterator not in session.readings:
             self.iterator.begin(session)
-        element = next(session.readings[self.iterator], None)
+        element: Element | None = next(session.readings[self.iterator], None)
         if element is None:
             raise of_kind(
                 RunError(

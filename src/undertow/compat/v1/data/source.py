@@ -1,7 +1,7 @@
 """What datasets read: elements one after the other, as lists of NumPy values, in the order of their structure.
 
-A reading is of one iterator in one session: it knows the values of the tensors that a dataset was made of, and continues
-the random numbers of a shuffle from one repetition to the next.
+A reading is of one iterator in one session: it knows the values of the tensors that a dataset was made of, and
+continues the random numbers of a shuffle from one repetition to the next.
 """
 
 from __future__ import annotations

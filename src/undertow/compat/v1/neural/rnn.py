@@ -1,4 +1,4 @@
-"""Recurrent networks: a cell applied along a sequence, by a loop (`tf.nn.dynamic_rnn`) or step by step (`static_rnn`)."""
+"""Recurrent networks: a cell along a sequence, by a loop (`tf.nn.dynamic_rnn`) or step by step (`static_rnn`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dynamic_rnn(
     cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None, dtype: Any = None,
     parallel_iterations: int | None = None, swap_memory: bool = False, time_major: bool = False, scope: Any = None,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The outputs of a cell along sequences, and its last state; beyond the end of a sequence, zeros and its own last."""
+    """The outputs of a cell along sequences, and its last state; beyond the end of a sequence, the outputs are 0."""
     if isinstance(inputs, (list, tuple)):
         raise TypeMismatch(
             "dynamic_rnn takes one tensor [batch, time, units]", here(), hint="tf.stack them, or use tf.nn.static_rnn"

@@ -1,4 +1,4 @@
-"""`tf.TensorArray`: elements of one shape, written and read by number. It is one tensor, its elements along the first axis.
+"""`tf.TensorArray`: elements of one shape, written and read by number. It is one tensor, elements along its first axis.
 
 An array of which only the size is known has no tensor yet. If a loop writes to it, the loop is written again with one
 that is full of zeros; sizes of its elements that only a run knows are 0 there, until the first element is written.
@@ -92,7 +92,7 @@ class TensorArray:
             return self._with(named(wrap(emit("put", [buffer, element, place], axes=(0,))[0]), name))
 
     def _element(self, value: Any) -> Tensor:
-        element = as_tensor(value, None if is_tensor_like(value) else self.dtype)
+        element: Tensor = as_tensor(value, None if is_tensor_like(value) else self.dtype)
         if element.dtype != self.dtype:
             raise TypeMismatch(
                 f"a TensorArray of {self.dtype} cannot hold {said(element.type)}",

@@ -86,5 +86,5 @@ class ExponentialMovingAverage:
         averaged = trainable_variables() if moving_avg_variables is None else moving_avg_variables
         restored = {self.average_name(v): v for v in averaged}
         names = set(restored)
-        taken = {v for v in averaged} | set(self._averages.values())
+        taken = {*averaged, *self._averages.values()}
         return {**restored, **{v.op.name: v for v in global_variables() if v not in taken and v.op.name not in names}}

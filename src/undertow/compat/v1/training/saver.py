@@ -1,7 +1,7 @@
 """`tf.train.Saver`: checkpoints, each a safetensors file of variables by name, and a text file that lists the newest.
 
-`save(sess, "model.ckpt", 100)` writes `model.ckpt-100.safetensors`, and `checkpoint` beside it. A name without its ending
-is what `restore` takes, as in TensorFlow 1, whose own files are of another format.
+`save(sess, "model.ckpt", 100)` writes `model.ckpt-100.safetensors`, and `checkpoint` beside it. A name without its
+ending is what `restore` takes, as in TensorFlow 1, whose own files are of another format.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Saver:
                 or found.ndim != len(variable.shape)
             ):
                 raise LoadError(
-                    f"the checkpoint has {name!r} as {found.dtype.name}{list(found.shape)}, the graph as {variable.type}",
+                    f"{name!r} is {found.dtype.name}{list(found.shape)} in the checkpoint, and in the graph as {variable.type}",
                     here(),
                     hint="build the graph that was saved, or leave the variable out: var_list=",
                 )
@@ -186,7 +186,7 @@ def _read(prefix: str) -> dict[str, Any]:
             raise LoadError(
                 f"{prefix!r} is a checkpoint of TensorFlow, whose format is another",
                 here(),
-                hint="write its variables with np.savez in TensorFlow, and give them to variables by v.load(value, sess)",
+                hint="write its variables with np.savez in TensorFlow, and load them: v.load(value, sess)",
             )
         raise LoadError(
             f"there is no checkpoint {prefix!r}", here(), hint="tf.train.latest_checkpoint(...) names the newest"
