@@ -16,8 +16,13 @@ def run() -> Iterator[Callable[..., Any]]:
     """Runs fetches in a new session, variables initialized."""
     with tf.Session() as session:
 
+        count = 0
+
         def fetch(fetches: Any, feed_dict: Any = None) -> Any:
-            session.run(tf.global_variables_initializer())
+            nonlocal count
+            if count != len(tf.global_variables()):
+                session.run(tf.global_variables_initializer())
+                count = len(tf.global_variables())
             return session.run(fetches, feed_dict)
 
         yield fetch
