@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
-from undertow.compat.v1.hosted import Text, is_text
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
+from undertow.compat.v1.graphs.seeds import seeded
+from undertow.compat.v1.graphs.shapes import dims_of
 from undertow.compat.v1.place import here
-from undertow.compat.v1.seeds import seeded
-from undertow.compat.v1.shapes import dims_of
 from undertow.compat.v1.tensor import (
     Tensor,
     apply,
@@ -90,7 +90,8 @@ def constant(
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> Tensor:
     """A tensor as it is; anything else as a constant."""
-    return as_tensor(value, dtype, name)
+    made: Tensor = as_tensor(value, dtype, name)
+    return made
 
 
 def sizes_of(shape: Any) -> Any:

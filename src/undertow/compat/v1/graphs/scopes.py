@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, graph_name_scope
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graphs.collection import GraphKeys
+from undertow.compat.v1.graphs.dtypes import dtype_of
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import INITIALIZERS, Variable, glorot_uniform_initializer, is_tensor, zeros_initializer
 from undertow.errors import GraphError, TypeMismatch, brief
