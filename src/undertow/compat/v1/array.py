@@ -56,7 +56,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     dims = dims_of(shape)
     type = Type(dtype_of(dtype), () if dims is None else dims)
     with graph.lock:
-        made = Tensor(graph.main, graph.param(type, graph.main.scope + (name or "Placeholder"), here()))
+        made = Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
         if dims is None:
             graph.late.add(made.port)
         return made
@@ -191,7 +191,7 @@ def _integers(low: Any, high: Any, size: Any, dtype: DType) -> Any:
 
 
 def random_uniform(
-    shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Uniform numbers, new ones in every run."""
     if dtype_of(dtype).kind == "int":

@@ -312,6 +312,8 @@ def _rename(builder: Builder, port: Port, name: str) -> None:
         builder.scope, before = "", builder.scope
         builder.rename(port, name[:-1])
         builder.scope = before
+        if builder.kind == "main":
+            builder.context.graph.exact.add(port.node)
     else:
         builder.rename(port, name)
 
