@@ -138,14 +138,16 @@ def _joined(own: type[Exception], kind: type[Exception]) -> type[Exception]:
         return _JOINED[own, kind]
 
     def reduce(self: Exception) -> tuple[Any, ...]:
-        return _again, (own, kind, self.args), self.__dict__
+        known: Any = own.__reduce__(self)
+        make, args = known[:2]
+        return _again, (own if make is type(self) else make, args, kind), self.__dict__
 
     body = {"__doc__": own.__doc__, "__module__": own.__module__, "__reduce__": reduce}
     return _JOINED.setdefault((own, kind), type(own.__name__, (own, kind), body))
 
 
-def _again(own: type[Exception], kind: type[Exception], args: tuple[Any, ...]) -> Any:
-    return of_kind(own(*args), kind)
+def _again(make: Any, args: tuple[Any, ...], kind: type[Exception]) -> Any:
+    return of_kind(make(*args), kind)
 
 
 __all__ = sorted([

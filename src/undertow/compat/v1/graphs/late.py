@@ -242,8 +242,8 @@ class Late:
                 main.controls = tuple(images[port].port if port in images else port for port in recipe.controls)
                 return recipe.function(*self._mapped(recipe.args), **self._mapped(recipe.kwargs))
         except UndertowError as fault:
-            if fault.span is None or (recipe.span is not None and fault.span.file != recipe.span.file):
-                fault.span = recipe.span  # the run's line says nothing about it
+            if fault.span is None or fault.span == here():
+                fault.span = recipe.span  # not the line of the run
             raise
         finally:
             self.images = before
