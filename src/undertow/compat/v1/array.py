@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
-from undertow.compat.v1.hosted import Text, is_text
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
+from undertow.compat.v1.graphs.seeds import seeded
+from undertow.compat.v1.graphs.shapes import dims_of
 from undertow.compat.v1.place import here
-from undertow.compat.v1.seeds import seeded
-from undertow.compat.v1.shapes import dims_of
 from undertow.compat.v1.tensor import (
     Tensor,
     apply,
@@ -57,7 +57,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     dims = dims_of(shape)
     type = Type(dtype_of(dtype), () if dims is None else dims)
     with graph.lock:
-        made = Tensor(graph.main, graph.param(type, graph.main.scope + (name or "Placeholder"), here()))
+        made = Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
         if dims is None:
             graph.late.add(made.port)
         return made
@@ -91,7 +91,8 @@ def constant(
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> Tensor:
     """A tensor as it is; anything else as a constant."""
-    return as_tensor(value, dtype, name)
+    made: Tensor = as_tensor(value, dtype, name)
+    return made
 
 
 def sizes_of(shape: Any) -> Any:
@@ -199,7 +200,7 @@ def _integers(low: Any, high: Any, size: Any, dtype: DType) -> Any:
 
 
 def random_uniform(
-    shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Uniform numbers, new ones in every run."""
     if dtype_of(dtype).kind == "int":

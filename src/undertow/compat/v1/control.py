@@ -12,8 +12,8 @@ import numpy as np
 
 from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import Graph, get_default_graph
-from undertow.compat.v1.hosted import Text, is_text
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.repetition.tensor_array import Written, check_written, with_tensors
 from undertow.compat.v1.tensor import (

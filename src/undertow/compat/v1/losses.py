@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from undertow.compat.v1.array import cast
-from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.graph import get_default_graph
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.collection import GraphKeys
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.math import add_n
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.neural.entropy import (

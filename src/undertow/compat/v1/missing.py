@@ -11,9 +11,9 @@ _INSTEAD = (
     (
         "there are no queues: read the data with tf.data.Dataset, whose iterators feed runs",
         "train.Coordinator train.LooperThread train.QueueRunner train.add_queue_runner train.batch train.batch_join "
-        "train.input_producer train.limit_epochs train.maybe_batch train.maybe_shuffle_batch train.range_input_producer "
-        "train.shuffle_batch train.shuffle_batch_join train.slice_input_producer train.start_queue_runners "
-        "train.string_input_producer FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue "
+        "train.input_producer train.limit_epochs train.maybe_batch train.maybe_shuffle_batch "
+        "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer "
+        "train.start_queue_runners train.string_input_producer FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue "
         "ConditionalAccumulator",
     ),
     (
@@ -51,7 +51,7 @@ _INSTEAD = (
     ("of tf.contrib, only tf.contrib.rnn is supported", "contrib"),
     ("use tf.nn.rnn_cell.LSTMCell", "contrib.rnn.LayerNormBasicLSTMCell"),
     (
-        "tensors of texts are not supported: give each word a number",
+        "texts can be constants that are printed or fetched, but no operation takes them: use numbers",
         "string string_split string_join as_string string_to_number substr",
     ),
     (
@@ -61,7 +61,16 @@ _INSTEAD = (
     ("complex numbers are not supported here: compute with real and imaginary parts", "complex"),
     ("that is TensorFlow 2: use tf.gradients", "GradientTape"),
     ("summaries are not supported: `ut.options(trace=...)` records a run", "summary"),
-    ("Python cannot be called from a graph", "py_func"),
+    ("Python cannot be called from a graph: run what comes before it, and feed what your function returns", "py_func"),
+    (
+        "there are no references to a variable's memory: use the variable, which is read where it is used",
+        "ref_select _SwitchRefOrTensor _variable",
+    ),
+    (
+        "variables are not cut into parts: leave partitioner= out",
+        "variable_axis_size_partitioner fixed_size_partitioner",
+    ),
+    ("there are no stacks: carry a tensor or a tf.TensorArray", "Barrier stack_push _stack _stack_push _stack_pop"),
 )
 _WHY = {name: why for why, names in _INSTEAD for name in names.split()}
 _DTYPES = ("int8", "int16", "uint8", "uint16", "uint32", "uint64", "float16", "half", "bfloat16", "complex64")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.math import from_rows
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.neural import activations, convolution, entropy, lookup, normalization, rnn

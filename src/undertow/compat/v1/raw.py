@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from undertow.compat.v1.array import constant, sizes_of, where
 from undertow.compat.v1.control import control_dependencies, group, identity
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, named, writing
@@ -101,8 +101,8 @@ def ref_identity(input: Any, name: str | None = None) -> Any:
 
 
 def strided_slice(
-    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
-    new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
+    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """The elements from `begin` to `end` along each of the first axes: `x[a:b, c:d]`."""
     first, last = sizes_of(begin), sizes_of(end)

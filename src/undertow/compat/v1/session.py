@@ -22,7 +22,7 @@ from undertow.compat.v1.devices import Cluster, list_local_devices
 from undertow.compat.v1.errors import of_graph, of_kind, of_run
 from undertow.compat.v1.fetches import Fetched, by_name, fed_types, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
-from undertow.compat.v1.hosted import Hosted
+from undertow.compat.v1.graphs.hosted import Hosted
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, brief
@@ -166,11 +166,6 @@ class Session:
     def list_devices(self) -> list[Any]:
         """The devices that the session has: those of its cluster, or this process."""
         return list_local_devices()
-
-    @property
-    def graph_def(self) -> Any:
-        """That of the graph."""
-        return self.graph.as_graph_def()
 
     @property
     def sess_str(self) -> str:

@@ -15,7 +15,6 @@ import undertow.compat.v1 as tf
 def run() -> Iterator[Callable[..., Any]]:
     """Runs fetches in a new session, variables initialized."""
     with tf.Session() as session:
-
         count = 0
 
         def fetch(fetches: Any, feed_dict: Any = None) -> Any:

@@ -176,6 +176,7 @@ def test_diagonals(check):
     check(tf.matrix_set_diag, [S, [7, 8, 9]], replaced)
 
 
+@pytest.mark.slow
 def test_matrices(check, run):
     positive = S @ S.T + np.eye(3)
     b = RANDOM.normal(size=(3, 2))

@@ -62,6 +62,7 @@ def test_layouts_and_dilations(run):
     assert np.allclose(run(tf.nn.atrous_conv2d(x, tf.constant(kernel), 2, "VALID")), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_pooling(check, padding):
     largest = by_places(IMAGES, (2, 3), 2, padding, lambda w, _: w.max((1, 2)), filler=-np.inf)

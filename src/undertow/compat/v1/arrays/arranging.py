@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
-from undertow.compat.v1.static import constant_value
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like, named, operands, wrap, writing
+from undertow.compat.v1.values.static import constant_value
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.indexing import getitem

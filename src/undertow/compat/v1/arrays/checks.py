@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from undertow.compat.v1.control import Assert, control_dependencies, group, identity
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, apply, as_tensor, operands, wrap, writing
 from undertow.errors import TypeMismatch

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from undertow.compat.v1.dtypes import dtype_of
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
-from undertow.compat.v1.static import constant_value, known_sizes
 from undertow.compat.v1.tensor import Tensor, apply, as_tensor, is_tensor_like, named, wrap, writing
+from undertow.compat.v1.values.static import constant_value, known_sizes
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions import selecting

@@ -13,7 +13,7 @@ from undertow.compat.v1.arrays.arranging import (
     matrix_set_diag,
     matrix_transpose,
 )
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.math import einsum, matmul, tensordot
 from undertow.compat.v1.tensor import apply
 from undertow.frontend.functions import matrices as ours

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.array import cast
-from undertow.compat.v1.dtypes import dtype_of
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.math import Op, add_n
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like, named, operands, wrap, writing
 from undertow.frontend.functions import public as functions

@@ -1,7 +1,7 @@
 """`tf.data.Dataset`: elements of one structure, and what is made of them.
 
-Elements are NumPy values, which the host reads and arranges. Functions that a program gives (`map`, `filter`) are graphs
-of their own, run once for each element.
+Elements are NumPy values, which the host reads and arranges. Functions that a program gives (`map`, `filter`) are
+graphs of their own, run once for each element.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from undertow.compat.v1.array import placeholder
 from undertow.compat.v1.data import source as read
 from undertow.compat.v1.data.iterator import Iterator
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.seeds import seeds_of
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
-from undertow.compat.v1.seeds import seeds_of
 from undertow.compat.v1.session import Session
-from undertow.compat.v1.shapes import TensorShape
 from undertow.compat.v1.tensor import as_constant, as_tensor, is_tensor_like, with_reads
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.values import tree

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from undertow.compat.v1.array import placeholder
 from undertow.compat.v1.control import no_op
 from undertow.compat.v1.data.source import Element, Reading, Source
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.errors import FailedPreconditionError, OutOfRangeError, of_kind
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
-from undertow.compat.v1.shapes import TensorShape
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import RunError, TypeMismatch
 from undertow.frontend.values import tree

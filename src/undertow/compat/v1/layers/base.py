@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graphs.scopes import VariableScope, get_variable, variable_scope
 from undertow.compat.v1.place import here
-from undertow.compat.v1.scopes import VariableScope, get_variable, variable_scope
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Tensor, as_tensor
 from undertow.errors import GraphError, TypeMismatch

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from undertow.compat.v1.array import cast, reshape
-from undertow.compat.v1.collection import GraphKeys
+from undertow.compat.v1.graphs.collection import GraphKeys
 from undertow.compat.v1.layers.base import Layer, known_size
 from undertow.compat.v1.math import matmul
 from undertow.compat.v1.neural.activations import bias_add

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from undertow.compat.v1.array import cast
-from undertow.compat.v1.collection import GraphKeys
+from undertow.compat.v1.graphs.collection import GraphKeys
 from undertow.compat.v1.layers.base import Layer, known_size
 from undertow.compat.v1.neural.normalization import batch_normalization as normalized
 from undertow.compat.v1.neural.normalization import moments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from undertow.compat.v1.array import random_uniform, reshape
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like, writing
 from undertow.errors import TypeMismatch, brief

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
-from undertow.compat.v1.static import known_sizes
 from undertow.compat.v1.tensor import Tensor, as_tensor, named, wrap, writing
+from undertow.compat.v1.values.static import known_sizes
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values.indexing import getitem

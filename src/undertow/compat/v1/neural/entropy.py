@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.array import cast, gather, random_uniform, reshape
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, named, wrap, writing
 from undertow.errors import TypeMismatch

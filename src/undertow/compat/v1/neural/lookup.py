@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from undertow.compat.v1.array import concat, gather
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, named, wrap, writing
 from undertow.errors import TypeMismatch

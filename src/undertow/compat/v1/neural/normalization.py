@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.tensor import apply, as_tensor, wrap, writing
 from undertow.frontend.functions import public as functions
 

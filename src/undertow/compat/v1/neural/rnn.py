@@ -9,9 +9,9 @@ from typing import Any
 from undertow.compat.v1.array import concat, reverse, transpose, where, zeros, zeros_like
 from undertow.compat.v1.arrays.arranging import reverse_sequence
 from undertow.compat.v1.control import while_loop
+from undertow.compat.v1.graphs.scopes import variable_scope
 from undertow.compat.v1.place import here
 from undertow.compat.v1.repetition.tensor_array import TensorArray
-from undertow.compat.v1.scopes import variable_scope
 from undertow.compat.v1.tensor import Tensor, as_tensor, is_tensor_like, wrap, writing
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions

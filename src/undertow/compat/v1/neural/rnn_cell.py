@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from undertow.compat.v1.array import concat, random_uniform, split, zeros
-from undertow.compat.v1.dtypes import dtype_of
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.scopes import variable_scope
 from undertow.compat.v1.layers.base import Layer, known_size
 from undertow.compat.v1.math import matmul, sigmoid, tanh
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.neural.activations import bias_add, dropout
 from undertow.compat.v1.place import here
-from undertow.compat.v1.scopes import variable_scope
 from undertow.compat.v1.state import constant_initializer, zeros_initializer
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like
 from undertow.errors import TypeMismatch, brief

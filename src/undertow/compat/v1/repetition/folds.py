@@ -82,7 +82,7 @@ def foldl(
     fn: Callable[..., Any], elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """fn(... fn(fn(initializer, elems[0]), elems[1]) ..., elems[-1]); by default, the first element is the initializer."""
+    """fn(... fn(fn(initializer, elems[0]), elems[1]) ..., elems[-1]); by default it begins with the first element."""
     return _fold(fn, elems, initializer, False, "tf.foldl")
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graphs.dtypes import dtype_of
 from undertow.compat.v1.place import here
-from undertow.compat.v1.static import constant_value
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, named, wrap, write_constant, writing
+from undertow.compat.v1.values.static import constant_value
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values import tree

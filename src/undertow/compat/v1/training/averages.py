@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from undertow.compat.v1.array import cast, zeros
-from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, group
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graphs.collection import GraphKeys
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable, global_variables, trainable_variables
 from undertow.compat.v1.tensor import Operation, apply, as_tensor

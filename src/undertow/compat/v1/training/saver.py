@@ -127,7 +127,7 @@ class Saver:
                 or found.ndim != len(variable.shape)
             ):
                 raise LoadError(
-                    f"{name!r} is {found.dtype.name}{list(found.shape)} in the checkpoint, and in the graph as {variable.type}",
+                    f"{name!r} is {found.dtype.name}{list(found.shape)} in the checkpoint, not {variable.type}",
                     here(),
                     hint="build the graph that was saved, or leave the variable out: var_list=",
                 )

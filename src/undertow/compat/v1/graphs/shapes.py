@@ -155,7 +155,7 @@ class _AnyShape(TensorShape):
     def ndims(self) -> None:
         return None
 
-    rank = ndims  # type: ignore[assignment]
+    rank = ndims
 
     def is_fully_defined(self) -> bool:
         return False

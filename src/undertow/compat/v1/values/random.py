@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from undertow.compat.v1.array import cast, random_uniform
-from undertow.compat.v1.dtypes import dtype_of
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, named, wrap, writing
 from undertow.errors import TypeMismatch, brief

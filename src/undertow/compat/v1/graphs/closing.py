@@ -34,7 +34,7 @@ _KEY = Type(i64)
 
 def hidden_of(builder: Builder) -> dict[Hidden, Port]:
     """What a function has captured, with its own parameter for it, in the order of these parameters."""
-    taken: dict[Hidden, Port] = dict(builder.lifted)
+    taken: dict[Hidden, Port] = {outer: inner for outer, inner in builder.lifted.items()}  # noqa: C416 -- other keys
     if builder.key is not None:
         taken["key"] = builder.key
     return dict(sorted(taken.items(), key=lambda item: item[1].node))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["NoGradient", "NotDifferentiable", "RegisterGradient"]
 
 _OPS = {
-    "matmul": "MatMul", "multiply": "Mul", "subtract": "Sub", "negative": "Neg", "divide": "RealDiv", "reduce_sum": "Sum",
+    "matmul": "MatMul", "multiply": "Mul", "subtract": "Sub", "negative": "Neg", "divide": "RealDiv",
+    "reduce_sum": "Sum",
     "reduce_mean": "Mean", "reduce_max": "Max", "reduce_min": "Min", "reduce_prod": "Prod", "gather": "Gather",
 }  # fmt: skip
 _RULES: dict[str, Callable[..., Any] | None] = {"Identity": lambda op, grad: grad}

@@ -1,5 +1,7 @@
 """`tf.test`: test cases with sessions, and assertions on arrays."""
 
+# ruff: noqa: PT009, PT027, PT028 -- it is what tests written for unittest inherit
+
 from __future__ import annotations
 
 import contextlib
@@ -53,6 +55,7 @@ class TestCase(unittest.TestCase):
         with self._session.graph.as_default(), self._session.as_default():
             yield self._session
 
+    test_session.__test__ = False  # type: ignore[attr-defined]  # no test
     session = cached_session = test_session
 
     def get_temp_dir(self) -> str:

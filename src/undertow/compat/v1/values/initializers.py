@@ -11,7 +11,6 @@ import numpy as np
 
 from undertow.compat.v1.array import random_normal, random_uniform
 from undertow.compat.v1.place import here
-from undertow.compat.v1.random import truncated_normal
 from undertow.compat.v1.state import (
     Initializer,
     constant_initializer,
@@ -23,6 +22,7 @@ from undertow.compat.v1.state import (
     zeros_initializer,
 )
 from undertow.compat.v1.tensor import apply
+from undertow.compat.v1.values.random import truncated_normal
 from undertow.errors import TypeMismatch, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.functions.matrices import qr
