@@ -10,7 +10,7 @@ import pytest
 import undertow.compat.v1 as tf
 
 FOLDER = Path(__file__).parent / "tutorials"
-PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "digits"))
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 
 @pytest.mark.slow

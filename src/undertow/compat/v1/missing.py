@@ -13,7 +13,8 @@ _INSTEAD = (
         "train.Coordinator train.LooperThread train.QueueRunner train.add_queue_runner train.batch train.batch_join "
         "train.input_producer train.limit_epochs train.maybe_batch train.maybe_shuffle_batch "
         "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer "
-        "train.start_queue_runners train.string_input_producer FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue "
+        "train.start_queue_runners train.string_input_producer FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase "
+        "RandomShuffleQueue "
         "ConditionalAccumulator",
     ),
     (

@@ -1,6 +1,6 @@
 """Deep MNIST for experts: two convolutions, pooling, dropout, Adam."""
 
-from tests.unit.compat.tutorials.digits import read_data_sets
+from tests.support.digits import read_data_sets
 
 import undertow.compat.v1 as tf
 

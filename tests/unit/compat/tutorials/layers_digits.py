@@ -1,6 +1,6 @@
 """A convolutional network by tf.layers, with batch normalization, dropout and a regularizer, fed by tf.data."""
 
-from tests.unit.compat.tutorials.digits import read_data_sets
+from tests.support.digits import read_data_sets
 
 import undertow.compat.v1 as tf
 
