@@ -21,7 +21,6 @@ _WHY = {
     "string": "texts can be constants that are printed or fetched, but no operation takes them: use numbers",
     "boolean_mask": "its shape would depend on the data: use tf.where(mask, x, 0)",
     "py_func": "Python cannot be called from a graph: run what comes before it, and feed what your function returns",
-    "SparseTensor": "sparse tensors are not supported: use indices and values as two tensors, and tf.gather",
     "sparse_placeholder": "sparse tensors are not supported: feed indices and values as two tensors",
     **dict.fromkeys(("FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "QueueBase"), _QUEUES),
     **dict.fromkeys(("Barrier", "stack_push", "_stack", "_stack_push", "_stack_pop"), _QUEUES),
