@@ -62,7 +62,10 @@ GUESTS = {
     "rich": ("cli",),
     "typer": ("cli",),
     "safetensors": (
-        "api/archive.py", "compat/v1/training/saver.py", "parallel/checkpoint.py", "train/checkpoint.py",
+        "api/archive.py",
+        "compat/v1/training/saver.py",
+        "parallel/checkpoint.py",
+        "train/checkpoint.py",
     ),
     "matplotlib": ("train/curve.py",),
     "mypy": ("mypy_plugin.py",),

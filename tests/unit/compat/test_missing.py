@@ -27,7 +27,7 @@ import undertow.compat.v1 as tf
         ("contrib.slim", "tf.layers"),
         ("contrib.seq2seq", "TensorArray"),
         ("nn.raw_rnn", "dynamic_rnn"),
-        ("SparseTensor", "tf.scatter_nd"),
+        ("sparse_placeholder", "tf.scatter_nd"),
         ("string_split", "number"),
         ("nn.rnn_cell.LSTMCel", "did you mean tf.nn.rnn_cell.LSTMCell"),
         ("data.Datase", "did you mean tf.data.Dataset"),

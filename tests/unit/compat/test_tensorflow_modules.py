@@ -261,3 +261,18 @@ def test_variables_that_a_body_has_used():
         assert session.run([y, slope])[1].tolist() == [2, 4] and [v.op.name for v in seen] == ["w"]
     with pytest.raises(ut.GraphError, match="asked in the body of a function"):
         function.get_extra_vars()
+
+
+def test_sparse_tensors_go_through_control_flow():
+    x = tf.SparseTensor(tf.constant([[0], [3]], tf.int64), [2.0, 4.0], tf.constant([10], tf.int64))
+    chosen = tf.cond(
+        tf.constant(False),
+        lambda: x,
+        lambda: tf.SparseTensor(x.indices + 1, x.values * 2.0, x.dense_shape),
+    )
+    _, doubled = tf.while_loop(
+        lambda k, _: k < 3, lambda k, s: [k + 1, tf.SparseTensor(s.indices, s.values * 2.0, s.dense_shape)], [0, x]
+    )
+    with tf.Session() as session:
+        assert session.run(chosen.indices).tolist() == [[1], [4]] and chosen.values.shape == (2,)
+        assert session.run(doubled).values.tolist() == [16, 32] and x.get_shape().as_list() == [None]

@@ -42,6 +42,7 @@ from undertow.compat.v1.graphs.overrides import *  # noqa: F403
 from undertow.compat.v1.graphs.scopes import *  # noqa: F403
 from undertow.compat.v1.graphs.seeds import *  # noqa: F403
 from undertow.compat.v1.graphs.shapes import *  # noqa: F403
+from undertow.compat.v1.graphs.sparse import SparseTensor as SparseTensor
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.mirrored import testing as test
 from undertow.compat.v1.mirrored.config import *  # noqa: F403

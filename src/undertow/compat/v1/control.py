@@ -71,6 +71,8 @@ def cond(
                 hint="write tf.cond(x > 0, lambda: a, lambda: b)",
             )
     assert then is not None and other is not None
+    if isinstance(pred, (bool, np.bool_)):
+        raise TypeMismatch("pred must not be a Python bool", here(), hint="write `if`, or tf.constant(True)")
     with writing(pred) as graph:
         truth = graph.writer.interpreter.truth(with_reads(pred))
         if not isinstance(truth, Traced):
@@ -236,10 +238,27 @@ def _looped(
             return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
+        if shape_invariants is None:
+            for called, before, after in zip(names[counter:], start[counter:], results, strict=True):
+                _check_invariant(called, before, after)
         tensors = [wrap(result if back_prop else functions.stop_gradient(result)) for result in results]
         named(tensors[0], name)
         packed: list[Any] = tree.unflatten(structure, tensors)
         return tensors, packed
+
+
+def _check_invariant(called: str, before: Any, after: Traced) -> None:
+    """A shape that changes must be told, as in TensorFlow."""
+    known = before.type.shape if isinstance(before, Traced) else np.shape(before)
+    if all(not isinstance(a, int) or isinstance(b, int) for a, b in zip(known, after.type.shape, strict=True)):
+        return
+    shown = [[d if isinstance(d, int) else None for d in shape] for shape in (known, after.type.shape)]
+    raise TypeMismatch(
+        f"The shape for {called} is not an invariant for the loop. It enters the loop with shape {shown[0]}, but has "
+        f"shape {shown[1]} after one iteration",
+        here(),
+        hint=f"say so: shape_invariants=[..., tf.TensorShape({shown[1]})]",
+    )
 
 
 def _initial(value: Any) -> Any:

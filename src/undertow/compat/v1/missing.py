@@ -14,8 +14,7 @@ _INSTEAD = (
         "train.input_producer train.limit_epochs train.maybe_batch train.maybe_shuffle_batch "
         "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer "
         "train.start_queue_runners train.string_input_producer FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase "
-        "RandomShuffleQueue "
-        "ConditionalAccumulator",
+        "RandomShuffleQueue ConditionalAccumulator",
     ),
     (
         "files are not read in a graph: read them in Python, and use tf.data.Dataset.from_generator",
@@ -57,7 +56,7 @@ _INSTEAD = (
     ),
     (
         "sparse tensors are not supported: use tf.gather, tf.scatter_nd and tf.segment_sum",
-        "SparseTensor sparse_placeholder sparse_tensor_dense_matmul sparse_to_dense nn.embedding_lookup_sparse",
+        "sparse_placeholder sparse_tensor_dense_matmul sparse_to_dense nn.embedding_lookup_sparse",
     ),
     ("complex numbers are not supported here: compute with real and imaginary parts", "complex"),
     ("that is TensorFlow 2: use tf.gradients", "GradientTape"),
