@@ -350,6 +350,7 @@ def compat_manual() -> str:
     import undertow.compat.v1 as tf  # nobody who wants the other page needs it
 
     lines = [_COMPAT_HEAD]
+    short = "Functions of this page under their short names."
     for module, title in _COMPAT.items():
         held = sys.modules[f"undertow.compat.v1.{module}"]
         names = getattr(
@@ -362,10 +363,8 @@ def compat_manual() -> str:
         for name in names:
             value = getattr(held, name)
             shown = signature(value) if inspect.isroutine(value) else ""
-            said = "Functions of this page under their short names." if isinstance(value, SimpleNamespace) else ""
-            lines.append(
-                f"| `{before}{name}{shown}` | {said or (_cell(value) if callable(value) else f'`{value!r}`')} |"
-            )
+            plain = short if isinstance(value, SimpleNamespace) else f"`{value!r}`"
+            lines.append(f"| `{before}{name}{shown}` | {_cell(value) if callable(value) else plain} |")
         for owner in (
             "Tensor", "TensorShape", "Operation", "Variable", "VariableScope", "Session", "Graph", "Optimizer",
             "ClusterSpec", "Server", "TestCase", "TensorArray", "Layer", "RNNCell", "ExponentialMovingAverage", "Saver",

@@ -15,7 +15,7 @@ from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.graphs.hosted import Text, is_text
 from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
-from undertow.compat.v1.repetition.tensor_array import Written, check_written, with_tensors
+from undertow.compat.v1.repetition.tensor_array import Written, check_written, in_arrays, with_tensors
 from undertow.compat.v1.tensor import (
     Operation,
     Tensor,
@@ -182,7 +182,9 @@ def while_loop(
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
     while True:
         try:
-            tensors, packed = _looped(cond, body, variables, maximum_iterations, back_prop, name)
+            tensors, packed = _looped(
+                cond, body, variables, shape_invariants is None, maximum_iterations, back_prop, name
+            )
             if len(tensors) == 1 and tensors[0] is packed[0] and not return_same_structure:
                 return tensors[0]
             return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
@@ -194,6 +196,7 @@ def _looped(
     cond: Callable[..., Any],
     body: Callable[..., Any],
     variables: list[Any],
+    keeps_shapes: bool,
     maximum_iterations: Any,
     back_prop: bool,
     name: str | None,
@@ -238,9 +241,11 @@ def _looped(
             return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
-        if shape_invariants is None:
-            for called, before, after in zip(names[counter:], start[counter:], results, strict=True):
-                _check_invariant(called, before, after)
+        if keeps_shapes:
+            rows = zip(names[counter:], start[counter:], results, in_arrays(structure), strict=True)
+            for called, before, after, may_grow in rows:
+                if not may_grow:
+                    _check_invariant(called, before, after)
         tensors = [wrap(result if back_prop else functions.stop_gradient(result)) for result in results]
         named(tensors[0], name)
         packed: list[Any] = tree.unflatten(structure, tensors)

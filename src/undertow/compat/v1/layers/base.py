@@ -72,6 +72,7 @@ class Layer:
         return set(self.variables)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The outputs; the variables are made at the first call."""
         value: Any = [as_tensor(x) for x in inputs] if isinstance(inputs, (list, tuple)) else as_tensor(inputs)
         if self._scope is None:
             scope: Any = variable_scope(self._name, snake_case(type(self).__name__), reuse=self._reuse)

@@ -75,7 +75,7 @@ def dynamic_rnn(
         element = [batch, *size] if isinstance(size, (list, tuple)) else [batch, int(size)]
         dtype = as_tensor(leaves[0]).dtype if leaves else whole.dtype
         outputs = TensorArray(dtype, count).unstack(zeros([count, *element], dtype))
-        _, written, final = while_loop(lambda i, *_: i < count, body, [0, outputs, start])
+        _, written, final = while_loop(lambda i, *_: i < count, body, [0, outputs, start], shape_invariants=())
         result = written.stack()
         return (result if time_major else _swapped(result)), final
 

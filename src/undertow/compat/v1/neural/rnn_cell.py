@@ -56,6 +56,7 @@ class RNNCell(Layer):
         raise NotImplementedError
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The output and the next state; the variables are made at the first call."""
         if not args and "state" not in kwargs:
             raise TypeMismatch("a cell takes inputs and a state", here(), hint="write cell(x, cell.zero_state(...))")
         state = kwargs.pop("state") if "state" in kwargs else args[0]

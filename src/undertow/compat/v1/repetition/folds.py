@@ -62,7 +62,7 @@ def _fold(fn: Callable[..., Any], elems: Any, initializer: Any, is_reverse: bool
             _check(_leaves(after)[1], kind, what)
             return i + 1, after
 
-        return while_loop(lambda i, _: i < count, body, [used, start])[1]
+        return while_loop(lambda i, _: i < count, body, [used, start], shape_invariants=())[1]
 
 
 def _flat(value: Any) -> list[Any]:
@@ -114,7 +114,8 @@ def scan(
             _check(found, kind, "tf.scan")
             return i + 1, after, [array.write(place, leaf) for array, leaf in zip(arrays, results, strict=True)]
 
-        stacked = while_loop(lambda i, *_: i < count, body, [used, tree.unflatten(kind, leaves), arrays])[2]
+        carried = [used, tree.unflatten(kind, leaves), arrays]
+        stacked = while_loop(lambda i, *_: i < count, body, carried, shape_invariants=())[2]
         return tree.unflatten(kind, [array.stack() for array in stacked])
 
 

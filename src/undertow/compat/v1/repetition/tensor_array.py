@@ -251,6 +251,16 @@ def _arrays(value: Any) -> tuple[list[Any], tree.Structure]:
     return tree.flatten(value, lambda item: isinstance(item, TensorArray) or is_tensor_like(item))
 
 
+def in_arrays(structure: tree.Structure) -> list[bool]:
+    """For each leaf of a structure, does it hold the elements of an array? (Arrays may grow.)"""
+    before = [None, *structure[:-1]]
+    return [
+        outer is not None and outer[0] == "object" and outer[2] is TensorArray
+        for outer, token in zip(before, structure, strict=True)
+        if token == tree.LEAF
+    ]
+
+
 def check_written(before: Any, after: Any) -> None:
     """Raise `Written` if arrays without a tensor have one after an iteration."""
     first, then = _arrays(before)[0], _arrays(after)[0]
