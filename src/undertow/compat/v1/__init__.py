@@ -43,7 +43,9 @@ from undertow.compat.v1.graphs.scopes import *  # noqa: F403
 from undertow.compat.v1.graphs.seeds import *  # noqa: F403
 from undertow.compat.v1.graphs.shapes import *  # noqa: F403
 from undertow.compat.v1.graphs.sparse import SparseTensor as SparseTensor
+from undertow.compat.v1.layers.template import make_template as make_template
 from undertow.compat.v1.math import *  # noqa: F403
+from undertow.compat.v1.mirrored import flags as flags
 from undertow.compat.v1.mirrored import testing as test
 from undertow.compat.v1.mirrored.config import *  # noqa: F403
 from undertow.compat.v1.mirrored.modules import install
@@ -78,7 +80,7 @@ disable_eager_execution = disable_control_flow_v2 = disable_resource_variables =
 
 _MIRRORS = install(mirrored(sys.modules[__name__]))
 logging = _MIRRORS["python.platform.tf_logging"]
-app = SimpleNamespace(run=run_app)
+app = SimpleNamespace(run=run_app, flags=flags)
 sysconfig = SimpleNamespace(get_include=lambda: "", get_lib=lambda: "")
 
 
@@ -88,7 +90,7 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_")
     and (
-        value in (contrib, data, errors, function, layers, losses, math, nn, test, train)
+        value in (contrib, data, errors, flags, function, layers, losses, math, nn, test, train)
         or not isinstance(value, ModuleType)
     )
     and name

@@ -168,10 +168,11 @@ def _index_of(which: str, ours: Op) -> Op:
 
 
 argmax, argmin = _index_of("largest", functions.argmax), _index_of("smallest", functions.argmin)
+arg_max, arg_min = argmax, argmin
 
 
 __all__ = sorted([
-    *_FROM_ROWS, "add_n", "argmax", "argmin", "atan2", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
+    *_FROM_ROWS, "add_n", "arg_max", "arg_min", "argmax", "argmin", "atan2", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
     "cumsum", "div", "einsum", "global_norm", "matmul", "reduce_mean", "rsqrt", "squared_difference", "tensordot",
 ])  # fmt: skip
 

@@ -160,6 +160,8 @@ def test_grids_and_ones(run):
     assert np.array_equal(run(tf.tile([[1, 2]], times), {times: [2, 3]}), np.tile([[1, 2]], (2, 3)))
     image = np.arange(16.0).reshape(1, 4, 4, 1)
     assert run(tf.space_to_depth(image, 2))[0, 0, 0].tolist() == [0, 1, 4, 5]
+    assert np.array_equal(run(tf.depth_to_space(tf.space_to_depth(image, 2), 2)), image)
+    assert [v.tolist() for v in run(tf.shape_n([image, [1, 2]]))] == [[1, 4, 4, 1], [2]]
 
 
 def test_diagonals(check):
@@ -256,5 +258,14 @@ def test_checks(run):
         run(y, {x: [0, 5]})
     with pytest.raises(ut.RunError, match="negative"):
         run(y, {x: [0, -1]})
-    with pytest.raises(ut.TypeMismatch, match="rank 2"):
-        tf.assert_rank(x, 2)
+    for make, what in [
+        (lambda: tf.assert_rank(x, 2), "rank 2"),
+        (lambda: tf.assert_rank_at_least(x, 2), "below 2"),
+        (lambda: tf.assert_scalar(x), "rank 0"),
+        (lambda: tf.assert_type(x, tf.int32), "is not i32"),
+        (lambda: tf.assert_integer(x), "hold integers"),
+    ]:
+        with pytest.raises(ut.TypeMismatch, match=what):
+            make()
+    orders = [tf.is_non_decreasing([1, 1, 2]), tf.is_strictly_increasing([1, 1, 2]), tf.is_strictly_increasing([1, 2])]
+    assert run(orders) == [True, False, True]

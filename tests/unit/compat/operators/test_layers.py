@@ -56,6 +56,15 @@ def test_a_scope_that_is_opened_again_numbers_from_the_start():
     assert names() == ["net/dense/kernel", "net/dense/bias", "net/dense_1/kernel", "net/dense_1/bias"]
 
 
+def test_templates_share_their_variables(run):
+    def scaled(x, start):
+        return x * tf.get_variable("w", [], initializer=tf.constant_initializer(start))
+
+    double = tf.make_template("scale", scaled, start=2.0)
+    values = [double(3.0), double(4.0), tf.make_template("scale", scaled, True, start=5.0)(1.0)]
+    assert names() == ["scale/w", "scale_1/w"] and run(values) == [6, 8, 5]
+
+
 def test_regularizers():
     tf.layers.dense(tf.ones([1, 3]), 4, kernel_regularizer=tf.nn.l2_loss, activity_regularizer=tf.nn.l2_loss)
     assert len(tf.losses.get_regularization_losses()) == 2

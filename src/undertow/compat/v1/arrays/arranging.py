@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.graphs.late import boundaries
+from undertow.compat.v1.array import reverse, shape
+from undertow.compat.v1.control import identity
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like, named, operands, wrap, writing
 from undertow.compat.v1.values.static import constant_value
@@ -17,9 +19,9 @@ from undertow.frontend.values.indexing import getitem
 from undertow.types import said
 
 __all__ = [
-    "broadcast_dynamic_shape", "broadcast_static_shape", "diag", "diag_part", "matrix_band_part", "matrix_diag",
+    "broadcast_dynamic_shape", "broadcast_static_shape", "depth_to_space", "diag", "diag_part", "identity_n", "matrix_band_part", "matrix_diag",
     "matrix_diag_part", "matrix_set_diag", "matrix_transpose", "meshgrid", "pad", "parallel_stack", "repeat",
-    "reverse_sequence", "roll", "space_to_depth",
+    "reverse_sequence", "reverse_v2", "roll", "shape_n", "space_to_depth",
 ]  # fmt: skip
 
 _REFLECTS = {"REFLECT": 1, "SYMMETRIC": 0}
@@ -130,6 +132,32 @@ def space_to_depth(input: Any, block_size: int, name: str | None = None, data_fo
         return functions.reshape(turned, (-1, height // block_size, width // block_size, block_size**2 * channels))
 
     return apply(moved, [input], name)
+
+
+def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Any:
+    """Channels of an image as blocks: the inverse of space_to_depth."""
+
+    def moved(x: Any) -> Any:
+        _, height, width, channels = x.type.shape
+        depth = channels // block_size**2
+        cut = functions.reshape(x, (-1, height, width, block_size, block_size, depth))
+        turned = functions.transpose(cut, (0, 1, 3, 2, 4, 5))
+        return functions.reshape(turned, (-1, height * block_size, width * block_size, depth))
+
+    return apply(moved, [input], name)
+
+
+def identity_n(input: Sequence[Any], name: str | None = None) -> list[Any]:
+    """The same values."""
+    return [identity(value) for value in input]
+
+
+def shape_n(input: Sequence[Any], out_type: Any = "i32", name: str | None = None) -> list[Any]:
+    """The dimensions of several tensors."""
+    return [shape(value, out_type=out_type) for value in input]
+
+
+reverse_v2 = reverse
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Any:

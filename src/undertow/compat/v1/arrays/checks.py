@@ -7,6 +7,7 @@ from typing import Any
 
 from undertow.compat.v1.control import Assert, control_dependencies, group, identity
 from undertow.compat.v1.graphs.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, apply, as_tensor, operands, wrap, writing
 from undertow.errors import TypeMismatch
@@ -16,7 +17,8 @@ from undertow.types import said
 __all__ = [
     "assert_equal", "assert_greater", "assert_greater_equal", "assert_integer", "assert_less", "assert_less_equal",
     "assert_negative", "assert_non_negative", "assert_non_positive", "assert_positive", "assert_rank",
-    "check_numerics", "verify_tensor_all_finite",
+    "assert_rank_at_least", "assert_scalar", "assert_type", "check_numerics", "is_non_decreasing",
+    "is_strictly_increasing", "verify_tensor_all_finite",
 ]  # fmt: skip
 
 
@@ -80,6 +82,48 @@ def assert_rank(
     if value.type.rank != rank:
         raise TypeMismatch(f"{said(value.type)} has not the rank {rank}", here(), hint=message or "reshape it")
     return group(name=name or "assert_rank")
+
+
+def assert_rank_at_least(
+    x: Any, rank: int, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
+) -> Operation:
+    """An error now, unless x has at least so many axes."""
+    value = as_tensor(x)
+    if value.type.rank < rank:
+        raise TypeMismatch(f"{said(value.type)} has a rank below {rank}", here(), hint=message or "reshape it")
+    return group(name=name or "assert_rank_at_least")
+
+
+def assert_scalar(tensor: Any, name: str | None = None) -> Any:
+    """The same tensor, if it is a single number; an error otherwise."""
+    assert_rank(tensor, 0)
+    return as_tensor(tensor)
+
+
+def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
+    """An error now, unless the tensor has this dtype."""
+    value = as_tensor(tensor)
+    if value.dtype != dtype_of(tf_type):
+        raise TypeMismatch(f"{said(value.type)} is not {dtype_of(tf_type)}", here(), hint=message or "use tf.cast")
+    return group(name=name or "assert_type")
+
+
+def _steps(compare: Callable[[Any, Any], Any], meaning: str) -> Any:
+    def question(x: Any, name: str | None = None) -> Any:
+        def answer(value: Any) -> Any:
+            row = functions.reshape(value, (-1,))
+            return functions.all(
+                compare(functions.slice_between(row, 1, None), functions.slice_between(row, None, -1))
+            )
+
+        return apply(answer, [x], name)
+
+    question.__doc__ = meaning
+    return question
+
+
+is_non_decreasing = _steps(functions.greater_equal, "Is no element smaller than the one before?")
+is_strictly_increasing = _steps(functions.greater, "Is each element larger than the one before?")
 
 
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
