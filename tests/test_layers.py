@@ -61,7 +61,12 @@ GUESTS = {
     "igraph": ("viz",),
     "rich": ("cli",),
     "typer": ("cli",),
-    "safetensors": ("api/archive.py", "parallel/checkpoint.py", "train/checkpoint.py"),
+    "safetensors": (
+        "api/archive.py",
+        "compat/v1/training/saver.py",
+        "parallel/checkpoint.py",
+        "train/checkpoint.py",
+    ),
     "matplotlib": ("train/curve.py",),
     "mypy": ("mypy_plugin.py",),
     "ray": ("ray",),
