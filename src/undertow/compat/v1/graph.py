@@ -20,9 +20,11 @@ from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.library import library_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.traced import Context, Traced, capturing, is_traced
-from undertow.ir.graph import Const, FunctionGraph, Library, Port
+from undertow.ir.graph import Const, FunctionGraph, Library, Phase, Port
 from undertow.tracebacks import guarded
 from undertow.types import Type
+from undertow.viz.graphdef import graph_def
+from undertow.viz.messages import GraphDef
 
 if TYPE_CHECKING:
     from undertow.compat.v1.fetches import Fetched
@@ -268,6 +270,20 @@ class Graph:
         from undertow.compat.v1.fetches import program_of
 
         return program_of(self, fetches).captured.library
+
+    def as_graph_def(self, from_version: Any = None, add_shapes: bool = False) -> GraphDef:
+        """All of the graph and its functions as TensorFlow's message: `.node`, `.library`, `.SerializeToString()`.
+
+        Functions that are called must be defined by then. Shapes are always there.
+        """
+        with self.lock:
+            nodes = tuple(replace(node, name=self.unique_name(number)) for number, node in enumerate(self.main.nodes))
+            main = FunctionGraph(
+                nodes, tuple(self.main.regions), self.main.name, "main", (Phase(tuple(self.main.params), ()),)
+            )
+            instead = {self.unique_name(param.node) for param in self._fed.values()}
+            results = {self.callee(name): declared.result_names for name, declared in self.declared.items()}
+            return graph_def(self.library_of(main), instead, results)
 
     def view(self, fetches: Any, simplify: bool | None = None) -> Any:
         """The static graph that these fetches run: prints as text, shows as a picture in a notebook."""
