@@ -107,6 +107,11 @@ def _valid(name: str, also: str = "/") -> str:
     return text if re.match(r"[A-Za-z0-9.]", text) else f".{text}"
 
 
+def _result(name: str) -> str:
+    """The name of a result, which is a name of an output, too: letters, digits and underscores."""
+    return re.sub(r"\W", "_", name, flags=re.A).lstrip("_") or "result"
+
+
 def _camel(op: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in op.split("_"))
 
@@ -128,7 +133,7 @@ class _Writer:
         if graph.kind == "loop":  # its first result is the predicate; the others are those of the node that enters it
             self.ports = [*self.ports[1:], self.ports[0]]
         named = results if len(results) == len(self.ports) else [graph.nodes[p.node].short_name for p in self.ports]
-        self.results = [] if self.is_main else [self.taken.fresh(_valid(name, "")) for name in named]
+        self.results = [] if self.is_main else [self.taken.fresh(_result(name)) for name in named]
         self.written: list[NodeDef] = []
         self.sides: dict[Port, str] = {}
         self.arrays: dict[Const, str] = {}  # arrays may be large: each is written once
@@ -153,7 +158,8 @@ class _Writer:
         params = [(name, type_) for name, type_ in params if type_ != CTL]
         shapes = [ArgAttrs({"_output_shapes": _shapes([type_])}) for _, type_ in params]
         orders = [port for phase in self.graph.phases for port in phase.results if self._type(port) == CTL]
-        controls = {self.names[port.node]: self.names[port.node] for port in orders if port.node not in self.params}
+        acting = [port.node for port in orders if port.node not in self.params]
+        controls = {self.names[n]: self.names[n] for n in acting if self.graph.nodes[n].op != "start"}
         span = self.graph.span
         return FunctionDef(
             OpDef(

@@ -16,6 +16,7 @@ from typing import Any
 from undertow.compat.v1 import function as function
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
+from undertow.compat.v1 import summary as summary
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
@@ -27,11 +28,14 @@ from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
+from undertow.compat.v1.summary import Event as Event
+from undertow.compat.v1.summary import Summary as Summary
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
 from undertow.compat.v1.tensor import TensorShape as TensorShape
 from undertow.types import DType as DType
 from undertow.types import bool_, dtype_of, f32, f64, i32, i64
+from undertow.viz.messages import GraphDef as GraphDef
 
 compat = SimpleNamespace(v1=sys.modules[__name__])
 bool, int32, int64, float32, float64 = bool_, i32, i64, f32, f64
@@ -52,7 +56,7 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (function, math, nn, train) or not isinstance(value, ModuleType))
+    and (value in (function, math, nn, summary, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

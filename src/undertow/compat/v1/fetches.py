@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.api.program import Program
+from undertow.compat.v1.composed import Composed, computed
 from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
@@ -28,6 +29,8 @@ from undertow.ops.effects import acts
 from undertow.passes.pipeline import resolve_markers
 from undertow.types import type_of
 
+_FETCHED = (Traced, Operation, Variable, Composed, str)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetched:
@@ -41,9 +44,9 @@ class Fetched:
 
 def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list[Any], tree.Structure]:
     """The fetches one by one, as tensors and operations of this graph, and the structure around them."""
-    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, (Traced, Operation, Variable, str)))
+    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, _FETCHED))
     odd = [token[1].value for token in structure if token[0] == "static"]
-    odd += [leaf for leaf in leaves if not isinstance(leaf, (Traced, Operation, Variable, str))]
+    odd += [leaf for leaf in leaves if not isinstance(leaf, _FETCHED)]
     if odd:
         raise TypeMismatch(
             f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
@@ -60,6 +63,10 @@ def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
         if leaf.graph is not graph:
             raise another_graph(leaf, span)
         return leaf.fetched()
+    if isinstance(leaf, Composed):
+        for tensor in leaf.tensors:
+            check_tensor(graph, tensor, "fetched", span)
+        return leaf
     check_tensor(graph, leaf.token if isinstance(leaf, Operation) else leaf, "fetched", span)
     return leaf
 
@@ -104,6 +111,7 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 
     `cluster` has the tasks that devices name; without it, devices stand there as they were written.
     """
+    leaves = list(computed(leaves))
     values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     computed_feeds = tuple(sorted({port for port in fed if port.node not in graph.main.params}))

@@ -159,6 +159,7 @@ class Graph:
         self.variables: list[Any] = []
         self.variable_scopes: list[tuple[str, bool]] = []  # full name, and whether variables are reused
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
+        self.summaries: list[tuple[str, Any]] = []  # collection and summary, in the order in which they are made
         self._callees: dict[str, str] = {}  # name of a function -> its name in graphs
         self._functions: dict[str, str] = {}  # the inverse
         self._fed: dict[Port, Port] = {}

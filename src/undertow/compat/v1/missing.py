@@ -15,7 +15,6 @@ _WHY = {
     "keras": "Keras is not supported: write the model with tf.matmul and tf.Variable",
     "contrib": "tf.contrib is not supported",
     "data": "input pipelines are not supported: feed NumPy arrays",
-    "summary": "summaries are not supported: `ut.options(trace=...)` records a run",
     "string": "string tensors are not supported: use numbers",
     "boolean_mask": "its shape would depend on the data: use tf.where(mask, x, 0)",
     "py_func": "Python cannot be called from a graph",

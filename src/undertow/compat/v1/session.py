@@ -17,6 +17,7 @@ import numpy as np
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
 from undertow.api.options import Settings, settings
 from undertow.api.program import begin, check_written, limits_left
+from undertow.compat.v1.composed import Composed
 from undertow.compat.v1.connection import Connection
 from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
@@ -202,9 +203,7 @@ class _Request:
     def results(self, values: Sequence[Any]) -> Any:
         """Values of the tensors, in the structure of the fetches."""
         rest = iter(values)
-        return tree.unflatten(
-            self.structure, [None if isinstance(leaf, Operation) else _own(next(rest)) for leaf in self.leaves]
-        )
+        return tree.unflatten(self.structure, [_given(leaf, rest) for leaf in self.leaves])
 
 
 class InteractiveSession(Session):
@@ -221,6 +220,15 @@ class InteractiveSession(Session):
         """Forget the values of variables; the session is no longer the default one."""
         self._default.close()
         super().close()
+
+
+def _given(leaf: Any, values: Iterator[Any]) -> Any:
+    """What a fetch returns, from the next ones of the values that were computed."""
+    if isinstance(leaf, Operation):
+        return None
+    if isinstance(leaf, Composed):
+        return leaf.compose([next(values) for _ in leaf.tensors])
+    return _own(next(values))
 
 
 def _frozen(value: Any) -> Any:
