@@ -181,7 +181,7 @@ _OPTION_TYPES = {"memory": "int | str | None"}  # where users may write more tha
 def options_stub() -> str:
     """The text of _options.pyi: the keywords of `ut.options` and `f.run`, with their types."""
     lines = [_TYPED.format(page="options"), "import os", "from typing import TypedDict\n"]
-    lines += ["from undertow.ir.trace import Event\n", "class RunOptions(TypedDict, total=False):"]
+    lines += ["from undertow.ir.trace import Event, Record\n", "class RunOptions(TypedDict, total=False):"]
     typed = {f.name: f.type for f in (*fields(Settings), *fields(Options))} | _OPTION_TYPES
     known = inspect.signature(undertow.options).parameters
     return "\n".join([*lines, *(f"    {name}: {typed[name]}" for name in known), ""])

@@ -15,6 +15,7 @@ from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, settings
 from undertow.api.placed import PlacedView
 from undertow.api.placing import names_devices, placed_plan
 from undertow.api.quick import direct, quick
+from undertow.api.tracing import traced
 from undertow.engines import outside
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.reference import ReferencePlan
@@ -68,7 +69,7 @@ def check_written(fault: OSError, chosen: Settings) -> None:
         return
     raise UndertowError(
         f"the output of the run cannot be written: {fault}"
-        if isinstance(path, list)
+        if isinstance(path, list) or callable(path)
         else f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
         hint="choose a file in an existing folder with enough space",
     ) from fault
@@ -198,9 +199,9 @@ class Program:
     ) -> tuple[list[Any], Stats]:
         """Run a plan. Of several faults, the one is raised that Python would have reached first."""
         before = None if state is None else dict(state)
-        with printing() if self.captured.has_effect else _SILENT as output:
+        with printing() if self.captured.has_effect else _SILENT as output, traced(limits, plan.graph) as options:
             try:
-                return plan.run(inputs, limits, state)
+                return plan.run(inputs, options, state)
             except Fault as fault:
                 ordered = self.plan(ENGINES["reference"], chosen.simplify, chosen.is_checked)
                 assert isinstance(ordered, ReferencePlan)

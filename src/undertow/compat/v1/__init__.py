@@ -17,6 +17,7 @@ from undertow.compat.v1 import function as function
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import summary as summary
+from undertow.compat.v1 import timeline as timeline
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
@@ -26,6 +27,7 @@ from undertow.compat.v1.graph import get_default_graph as get_default_graph
 from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.missing import explain
+from undertow.compat.v1.run_options import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.summary import Event as Event
@@ -56,7 +58,7 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (function, math, nn, summary, train) or not isinstance(value, ModuleType))
+    and (value in (function, math, nn, summary, timeline, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

@@ -23,6 +23,7 @@ from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.place import here
+from undertow.compat.v1.run_options import Asked
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
@@ -116,7 +117,7 @@ class Session:
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """The values of the fetches: one, or nested lists, tuples and dicts of them."""
-        return copy_context().run(self._run_there, fetches, feed_dict)
+        return copy_context().run(self._run_there, fetches, feed_dict, Asked(options, run_metadata))
 
     def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
         """Every possible outcome of a run, over every order of firings; see `ut.behaviors`."""
@@ -131,21 +132,22 @@ class Session:
         state = {name: value for name, value in self._cell.value.items() if name in names}
         return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
-    def _run_there(self, fetches: Any, feed_dict: Any) -> Any:
+    def _run_there(self, fetches: Any, feed_dict: Any, asked: Asked) -> Any:
         """On the cluster of the session, if it has one."""
         if self._connection is None:
-            return self._run(fetches, feed_dict, NO_CLUSTER)
+            return self._run(fetches, feed_dict, asked, NO_CLUSTER)
         self._check_open()
         with self._connection.running() as cluster:
-            return self._run(fetches, feed_dict, cluster)
+            return self._run(fetches, feed_dict, asked, cluster)
 
-    def _run(self, fetches: Any, feed_dict: Any, cluster: Cluster) -> Any:
-        chosen = self._settings()
+    def _run(self, fetches: Any, feed_dict: Any, asked: Asked, cluster: Cluster) -> Any:
+        chosen = self._settings().with_(**asked.changes)
         begin(chosen)
         request = self._request(fetches, feed_dict, cluster)
         if not request.leaves:
             return request.results([])
-        return self._execute(request, self._inputs(request, chosen), chosen)
+        asked.begin(request.fetched.program.captured.library)
+        return self._execute(request, self._inputs(request, chosen), chosen, asked)
 
     def _request(self, fetches: Any, feed_dict: Any, cluster: Cluster | None) -> _Request:
         self._check_open()
@@ -168,18 +170,23 @@ class Session:
             inputs.insert(request.fetched.seed, chosen.draw_seed())
         return inputs
 
-    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings) -> Any:
+    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings, asked: Asked) -> Any:
         fetched = request.fetched
         with self.graph.lock:
             plan = fetched.program.ready(chosen)
         limits = limits_left(chosen)
+
+        def run(state: dict[str, Any]) -> list[Any]:
+            with asked.running(limits, plan.graph) as options:
+                return plan.run(inputs, options, state)[0]
+
         try:
             if not fetched.written:
-                return request.results(plan.run(inputs, limits, dict(self._cell.value))[0])
+                return request.results(run(dict(self._cell.value)))
 
             def work(cells: dict[str, Any]) -> Any:
                 before, state = cells["values"], dict(cells["values"])
-                values, _ = plan.run(inputs, limits, state)
+                values = run(state)
                 cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
                 return request.results(values)
 
