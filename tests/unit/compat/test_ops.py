@@ -87,7 +87,7 @@ def test_what_a_tensor_tells():
     assert x.shape.ndims == 2 and not x.shape.is_fully_defined()
     assert x.shape.num_elements() is None and x.shape[1] == 3
     y = x + 1
-    assert y.op.type == "add" and y.op.inputs[0].name == "x:0" and y.op.outputs[0].name == y.name
+    assert y.op.type == "Add" and y.op.inputs[0].name == "x:0" and y.op.outputs[0].name == y.name
     assert y.graph is tf.get_default_graph() and repr(y) == "<tf.Tensor 'add:0': f32[?,3]>"
     assert len({x, y, x}) == 2 and x.op == x.op and x.op != y.op
 

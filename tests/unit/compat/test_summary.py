@@ -34,7 +34,7 @@ def test_fetched_with_other_things_in_any_structure():
     mean = tf.summary.scalar("mean", tf.reduce_mean(x))
     merged = tf.summary.merge([mean, tf.summary.histogram("all", x)])
     with tf.Session() as session:
-        found = session.run({"a": [merged, x], "b": (tf.no_op() if hasattr(tf, "no_op") else x, mean)}, {x: [1.0, 2.0]})
+        found = session.run({"a": [merged, x], "b": (x.op, mean)}, {x: [1.0, 2.0]})
         assert merged.eval({x: [1.0, 2.0]}) == found["a"][0]
     assert values(found["a"][0]).keys() == {"mean", "all"} and found["a"][1].tolist() == [1.0, 2.0]
     assert values(found["b"][1]) == {"mean": {1: [b"mean"], 2: [single(1.5)]}}
@@ -68,10 +68,17 @@ def test_merge_all_takes_the_collection():
         assert tf.summary.merge_all() is None
 
 
-def test_tags_are_unique_and_have_families():
+def test_tags_are_unique_and_have_scopes_and_families():
     x = tf.constant(1.0)
-    made = [tf.summary.scalar("loss", x), tf.summary.scalar("loss", x), tf.summary.scalar("loss", x, family="train")]
-    assert [summary.name for summary in made] == ["loss:0", "loss_1:0", "train/loss:0"]
+    made = [tf.summary.scalar("loss", x), tf.summary.scalar("loss", x), tf.summary.scalar("a loss", x)]
+    with tf.name_scope("layer"):
+        made += [tf.summary.scalar("loss", x), tf.summary.scalar("loss", x, family="train")]
+    tags = ["loss", "loss_1", "a_loss", "layer/loss", "train/layer/train/loss"]
+    assert [summary.name for summary in made] == [f"{tag}:0" for tag in tags]
+    with tf.Session() as session:
+        assert values(session.run(tf.summary.merge_all())).keys() == {*tags}
+        assert values(session.run(tf.summary.merge_all(scope="l"))).keys() == {"loss", "loss_1", "layer/loss"}
+    assert tf.get_default_graph().get_collection(tf.GraphKeys.SUMMARIES) == made
 
 
 def test_kinds_of_values():

@@ -13,6 +13,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from undertow.compat.v1 import errors as errors
 from undertow.compat.v1 import function as function
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
@@ -20,6 +21,7 @@ from undertow.compat.v1 import summary as summary
 from undertow.compat.v1 import timeline as timeline
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
+from undertow.compat.v1.collection import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
@@ -28,6 +30,8 @@ from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.run_options import *  # noqa: F403
+from undertow.compat.v1.scopes import *  # noqa: F403
+from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.summary import Event as Event
@@ -58,7 +62,7 @@ __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (function, math, nn, summary, timeline, train) or not isinstance(value, ModuleType))
+    and (value in (errors, function, math, nn, summary, timeline, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

@@ -10,6 +10,7 @@ import numpy as np
 
 from undertow.compat.v1.graph import get_default_graph
 from undertow.compat.v1.place import here
+from undertow.compat.v1.seeds import seeded
 from undertow.compat.v1.tensor import (
     Tensor,
     apply,
@@ -166,9 +167,9 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
         return named(wrap(functions.linspace(first, last, num)), name)
 
 
-def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
-    """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
-    with writing(shape, a, b):
+def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None, seed: Any = None) -> Any:
+    """Random numbers, new in every run; seeds, or `ut.options(seed=...)`, make runs reproducible."""
+    with writing(shape, a, b) as graph, seeded(graph, seed):
         return named(wrap(draw(with_reads(a), with_reads(b), _sizes(shape), dtype_of(dtype))), name)
 
 
@@ -176,18 +177,22 @@ def random_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Normal numbers, new ones in every run."""
-    return drawn(random.normal, shape, mean, stddev, dtype, name)
+    return drawn(random.normal, shape, mean, stddev, dtype, name, seed)
+
+
+def _integers(low: Any, high: Any, size: Any, dtype: DType) -> Any:
+    return random.integers(low, high, size, dtype)
 
 
 def random_uniform(
     shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Uniform numbers, new ones in every run."""
-    if dtype_of(dtype).kind != "float":
-        raise TypeMismatch(
-            "random_uniform returns only floats", here(), hint="convert them with tf.cast, or use tf.floor"
-        )
-    return drawn(random.uniform, shape, float(minval), 1.0 if maxval is None else float(maxval), dtype, name)
+    if dtype_of(dtype).kind == "int":
+        if maxval is None:
+            raise TypeMismatch("maxval must be given for integers", here(), hint="write maxval=10")
+        return drawn(_integers, shape, minval, maxval, dtype, name, seed)
+    return drawn(random.uniform, shape, minval, 1.0 if maxval is None else maxval, dtype, name, seed)
 
 
 # -- rearrangement --------------------------------------------------------------------------------------------

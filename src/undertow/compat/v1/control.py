@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.devices import merged_device
-from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Operation,
@@ -19,6 +19,7 @@ from undertow.compat.v1.tensor import (
     add_node,
     as_constant,
     as_tensor,
+    graph_of,
     is_tensor_like,
     named,
     with_reads,
@@ -364,9 +365,23 @@ class device:
 
 
 @contextlib.contextmanager
+def graph_name_scope(graph: Graph, name: str | None) -> Iterator[str]:
+    """`graph.name_scope`: the block's operations are named `name/...`; gives that beginning."""
+    builder = graph.ctx.open_builder
+    with graph.lock:
+        scope = graph.scope_named(builder, name)
+    with graph.scoped(builder, scope):
+        yield scope
+
+
+@contextlib.contextmanager
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
-    """Accepted and ignored; nodes are named after their operations and enclosing branches."""
-    yield f"{name or default_name or ''}/"
+    """Names of operations made in the block begin with `name/`; without a name, with the default one."""
+    if name is None and default_name is None and values is not None:
+        raise TypeMismatch("name and default_name are both None", here(), hint="give one of them")
+    graph = graph_of([value for value in values or () if is_tensor_like(value)])
+    with graph.as_default(), graph_name_scope(graph, default_name if name is None else name) as scope:
+        yield scope
 
 
 boundaries(globals(), __all__)

@@ -14,6 +14,7 @@ import numpy as np
 from undertow.api.program import Program
 from undertow.compat.v1.composed import Composed, computed
 from undertow.compat.v1.devices import Cluster
+from undertow.compat.v1.errors import of_kind
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
@@ -38,7 +39,6 @@ class Fetched:
 
     program: Program
     inputs: tuple[Port, ...]
-    seed: int | None  # where among the inputs the seed goes, if random numbers are drawn
     written: frozenset[str]
 
 
@@ -94,9 +94,20 @@ def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> Non
 def by_name(graph: Graph, name: str, span: Span | None) -> Any:
     """`add:0` is a tensor, `add` an operation."""
     stem, colon, index = name.partition(":")
+    for variable in graph.variables:
+        if variable.key == stem and index in ("", "0"):
+            return variable.fetched() if colon else variable.op
     number = graph.node_named(stem)
     if number is None or (colon and not index.isdigit()) or int(index or 0) >= len(graph.main.nodes[number].types):
-        raise GraphError(f"this graph has no {name!r}", span, hint='tensors have names such as "add:0": see x.name')
+        raise of_kind(
+            GraphError(
+                f"The name {name!r} refers to {'a Tensor' if colon else 'an Operation'} which does not exist: this graph "
+                f"has no {name!r}",
+                span,
+                hint='tensors have names such as "add:0": see x.name',
+            ),
+            KeyError,
+        )
     tensor = Tensor(graph.main, Port(number, int(index or 0)))
     return tensor if colon else Operation(tensor)
 
@@ -125,20 +136,19 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port], cluster: Cluster | None) -> Fetched:
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
-    graph_of_main, params = main.extract(results, instead)
-    library = resolve_markers(graph.library_of(graph_of_main))
+    library, params = graph.extract(results, instead)
+    library = resolve_markers(library)
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)
-    seed = main.key.node if main.key is not None and main.key.node in params else None
     owner = {param.node: port for port, param in instead.items()}
-    inputs = tuple(owner.get(number, Port(number)) for number in params if number != seed)
+    inputs = tuple(owner.get(number, Port(number)) for number in params)
     nodes = (node for body in library.functions.values() for node in body.nodes)
     written = frozenset(n.attrs.text("variable") for n in nodes if acts(n.op) and "variable" in n.attrs)
     structure = (("tuple", count), *([tree.LEAF] * count))
     types = tuple(main.nodes[number].types[0] for number in params)
-    captured = Captured(library, types, (), structure, count, seed is not None, {}, written)
-    return Fetched(Program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
+    captured = Captured(library, types, (), structure, count, False, {}, written)
+    return Fetched(Program(captured, "main"), inputs, written)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------

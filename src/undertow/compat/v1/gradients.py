@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.array import ones_like, zeros_like
+from undertow.compat.v1.closing import captured_by
 from undertow.compat.v1.control import identity
 from undertow.compat.v1.graph import Graph, another_graph
 from undertow.compat.v1.place import here
@@ -133,7 +134,7 @@ class _Upstream:
         self.hidden: set[str] = set()  # below calls
         self.is_unsure = False  # is there a call of a function that is not defined yet?
         entered: set[str] = set()
-        for port in _floats_above(builder, ports):
+        for port in _floats_above(graph, builder, ports):
             self.ports.add(port)
             node = builder.nodes[port.node]
             if node.op == "read":
@@ -160,7 +161,9 @@ class _Upstream:
                     todo.append(node.attrs.text(ENTERS[node.op]))
 
 
-def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Port] = ()) -> Iterator[Port]:
+def _floats_above(
+    graph: Graph, builder: Builder, ports: Iterable[Operand], cut: Collection[Port] = ()
+) -> Iterator[Port]:
     """The floats that these values depend on, themselves included; no further than the cut."""
     seen, todo = set(cut), list(ports)
     while todo:
@@ -168,7 +171,10 @@ def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Po
         if isinstance(port, Port) and port not in seen and builder.type_of(port).dtype.is_inexact:
             seen.add(port)
             yield port
-            todo += _leading(builder.nodes[port.node])
+            node = builder.nodes[port.node]
+            todo += _leading(node)
+            if node.op in ENTERS:  # what it captures is not among its operands yet
+                todo += captured_by(graph, node.attrs.text(ENTERS[node.op]), builder)
 
 
 def _leading(node: Node) -> tuple[Operand, ...]:
@@ -190,15 +196,15 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     places: list[int] = []
     for place, x in enumerate(xs):
         is_variable = isinstance(x, Variable)
-        origins = upstream.reads.get(x.name, []) if is_variable else [_own_port(x, builder)]
+        origins = upstream.reads.get(x.key, []) if is_variable else [_own_port(x, builder)]
         origins = [port for port in origins if port in upstream.ports and x.dtype.is_inexact]
-        is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
+        is_hidden = is_variable and (x.key in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
         visible = [p for p in origins if not is_variable or is_inside(builder.regions, region, builder.home(p))]
         if visible or origins or is_hidden:
             named.append([builder.use(port) for port in visible])
-            variables.append(x.name if is_variable else "")
+            variables.append(x.key if is_variable else "")
             places.append(place)
-            _check_outside(builder, visible, named[-1], ys, x)
+            _check_outside(graph, builder, visible, named[-1], ys, x)
     derivatives: list[Any] = [None] * len(xs)
     if not places:
         return derivatives
@@ -225,12 +231,12 @@ def _own_port(x: Traced, builder: Builder) -> Port:
 
 
 def _check_outside(
-    builder: Builder, origins: Sequence[Port], seen: Sequence[Port], ys: Sequence[Operand], x: Any
+    graph: Graph, builder: Builder, origins: Sequence[Port], seen: Sequence[Port], ys: Sequence[Operand], x: Any
 ) -> None:
     """In a branch: do the ys depend on an x only through its value there?"""
     if all(a == b for a, b in zip(origins, seen, strict=True)):
         return
-    if not set(origins).isdisjoint(_floats_above(builder, ys, seen)):
+    if not set(origins).isdisjoint(_floats_above(graph, builder, ys, seen)):
         raise GraphError(
             f"a gradient inside a tf.cond, with respect to {x!r}, depends on operations outside it",
             here(),

@@ -76,6 +76,7 @@ class Session:
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
         self.graph = get_default_graph() if graph is None else graph
         self._cell = Cell({})  # values of variables by name: the dict is replaced as a whole, never changed
+        self._counts: dict[int, int] = {}  # how often each operation with a seed was run, by its parameter
         self._is_open = True
         self._entered: list[contextlib.ExitStack] = []
 
@@ -160,15 +161,29 @@ class Session:
             fault.span = fault.span or span
             raise
         for port in fetched.inputs:
-            if port not in fed:
+            if port not in fed and not self._is_fed_by_runs(port):
                 raise missing(self.graph, port, span)
         return _Request(leaves, structure, fetched, fed)
 
     def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
-        inputs = [request.fed[port] for port in request.fetched.inputs]
-        if request.fetched.seed is not None:
-            inputs.insert(request.fetched.seed, chosen.draw_seed())
-        return inputs
+        return [request.fed[p] if p in request.fed else self._run_value(p, chosen) for p in request.fetched.inputs]
+
+    def _is_fed_by_runs(self, port: Port) -> bool:
+        return port == self.graph.main.key or port.node in self.graph.run_values
+
+    def _run_value(self, port: Port, chosen: Settings) -> np.generic:
+        """What a run feeds by itself: random noise, or how often it was needed; where the keys of main begin, 0."""
+        kind = self.graph.run_values.get(port.node)
+        if kind == "noise":
+            return chosen.draw_seed()
+        if kind is not None and kind.startswith("initialized "):
+            return np.bool_(kind.partition(" ")[2] in self._cell.value)
+        if kind is None:
+            return np.int64(0)
+        with self.graph.lock:
+            count = self._counts.get(port.node, 0)
+            self._counts[port.node] = count + 1
+        return np.int64(count)
 
     def _execute(self, request: _Request, inputs: list[Any], chosen: Settings, asked: Asked) -> Any:
         fetched = request.fetched

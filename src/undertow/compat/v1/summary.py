@@ -5,12 +5,13 @@ A summary is fetched like a tensor: the run computes the tensors that it shows, 
 
 from __future__ import annotations
 
-import itertools
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.composed import Composed
 from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.missing import explain
@@ -26,8 +27,6 @@ __all__ = [
     "Event", "FileWriter", "FileWriterCache", "SessionLog", "Summary", "histogram", "image", "merge", "merge_all",
     "scalar", "text",
 ]  # fmt: skip
-
-_SUMMARIES = "summaries"  # tf.GraphKeys.SUMMARIES
 
 
 class Part(NamedTuple):
@@ -52,11 +51,6 @@ class SummaryTensor(Composed):
         return Summary([value for found in made for value in found]).SerializeToString()
 
 
-def summaries_of(graph: Graph, collection: str = _SUMMARIES) -> list[SummaryTensor]:
-    """The summaries of a graph that are in a collection, in the order in which they were made."""
-    return [summary for kept, summary in graph.summaries if kept == collection]
-
-
 def _numbers(name: str, values: Any, collections: Any, family: str | None, make: Any) -> SummaryTensor:
     tensor = as_tensor(values)
     return _add(tensor.graph, name, tensor, collections, family, make)
@@ -65,17 +59,12 @@ def _numbers(name: str, values: Any, collections: Any, family: str | None, make:
 def _add(graph: Graph, name: str, tensor: Any, collections: Any, family: str | None, make: Any) -> SummaryTensor:
     if not isinstance(name, str) or not name:
         raise TypeMismatch(f"the name of a summary is {brief(name)}", here(), hint='write tf.summary.scalar("loss", x)')
-    tag = _free(graph, name if family is None else f"{family}/{name}")
+    # As in TensorFlow, the family stands before the tag, and before the name in it.
+    name = re.sub(r"[^\w.\-/]", "_", name, flags=re.ASCII)
+    tag = graph.unique_name(name) if family is None else f"{family}/{graph.unique_name(f'{family}/{name}')}"
     summary = SummaryTensor(graph, tag, [Part(tag, tensor, make)])
-    kept = [_SUMMARIES] if collections is None else list(collections)
-    graph.summaries += [(str(key), summary) for key in kept or [""]]
+    graph.add_to_collections([GraphKeys.SUMMARIES] if collections is None else collections, summary)
     return summary
-
-
-def _free(graph: Graph, tag: str) -> str:
-    """The tag, with a number if another summary of the graph has it."""
-    taken = {part.tag for _, summary in graph.summaries for part in summary.parts}
-    return next(free for k in itertools.count() if (free := f"{tag}_{k}" if k else tag) not in taken)
 
 
 def scalar(name: str, tensor: Any, collections: Any = None, family: str | None = None) -> SummaryTensor:
@@ -121,15 +110,15 @@ def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = Non
         )
     if len({part.graph for part in parts}) > 1:
         raise GraphError("summaries of several graphs cannot be merged", here(), hint="merge those of one graph")
-    merged = SummaryTensor(parts[0].graph, name or "Merge/MergeSummary", [p for part in parts for p in part.parts])
-    merged.graph.summaries += [(str(key), merged) for key in collections or ()]
+    graph = parts[0].graph
+    merged = SummaryTensor(graph, graph.unique_name(name or "Merge/MergeSummary"), [p for s in parts for p in s.parts])
+    graph.add_to_collections(collections, merged)
     return merged
 
 
-def merge_all(key: str = _SUMMARIES, scope: str | None = None, name: str | None = None) -> SummaryTensor | None:
-    """One summary of all in the default graph; None if there is none."""
-    found = summaries_of(get_default_graph(), str(key))
-    found = [summary for summary in found if scope is None or summary.name.startswith(scope)]
+def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Any:
+    """One summary of all in a collection of the default graph; None if there is none."""
+    found = get_default_graph().get_collection(key, scope)
     return merge(found, name=name) if found else None
 
 

@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from undertow.compat.v1.errors import of_graph, of_kind
 from undertow.compat.v1.graph import Graph, NativeContext, another_graph, get_default_graph
 from undertow.compat.v1.place import here
-from undertow.errors import CaptureError, Span, TypeMismatch, UndertowError, brief
+from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, capturing, context, operand, read
+from undertow.frontend.values.traced import Traced, capturing, context, emit, operand, read
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
 
 _KINDS = ("bool", "int", "float")
+_TYPES = {"param": "Placeholder", "matmul": "MatMul", "read": "ReadVariableOp", "subtract": "Sub", "multiply": "Mul",
+          "loop": "While", "divide": "RealDiv"}  # fmt: skip
 # The TensorFlow names of functions in hints; those of operators are in their rows.
 _WORDS = {
     **{row.public: row.names("tf.")[0] for row in CATALOGUE.values() if row.names("tf.")},
@@ -87,7 +90,7 @@ class Tensor(Traced):
     def name(self) -> str:
         """The name of its operation and the number of the output: `add:0`."""
         graph, number = self.graph, self.port.node
-        name = graph.unique_name(number) if self.builder is graph.main else self.builder.nodes[number].name
+        name = graph.name_of(number) if self.builder is graph.main else self.builder.nodes[number].name
         return f"{name}:{self.port.index}"
 
     @property
@@ -179,8 +182,30 @@ class Operation:
 
     @property
     def type(self) -> str:
-        """The name of its operator."""
-        return self.token.builder.nodes[self.token.port.node].op
+        """The name of its operator, as TensorFlow writes it: "Add"; of a call, the function's."""
+        node = self.token.builder.nodes[self.token.port.node]
+        if node.op == "identity" and isinstance(node.inputs[0], Const):
+            return "Const" if node.controls[:1] == (Port(0),) or not node.controls else "NoOp"
+        if node.op == "call":
+            return node.attrs.text("callee")
+        return _TYPES.get(node.op) or "".join(part.capitalize() for part in node.op.split("_"))
+
+    @property
+    def _id(self) -> int:
+        return self.token.port.node
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        """The operations that run before it because a control edge says so."""
+        builder = self.token.builder
+        ports = builder.nodes[self.token.port.node].controls
+        return [Operation(Tensor(builder, port)) for port in ports if builder.nodes[port.node].op != "start"]
+
+    @property
+    def traceback(self) -> list[tuple[str, int, str, str]]:
+        """The user's line that made it."""
+        span = self.token.span
+        return [] if span is None else [(span.file, span.line, span.function, span.source().strip())]
 
     @property
     def device(self) -> str:
@@ -230,12 +255,18 @@ def graph_of(values: Sequence[Any]) -> Graph:
 def writing(*values: Any) -> Iterator[Graph]:
     """Write nodes to the graph of these values; errors get the user's line."""
     graph = graph_of(values)
+    if graph.finalized:
+        raise of_kind(
+            GraphError("Graph is finalized and cannot be modified.", here(), hint="add everything before finalize()"),
+            RuntimeError,
+        )
     with graph.lock, capturing(graph.ctx):
         try:
             yield graph
         except UndertowError as fault:
             fault.span = fault.span or here()
             fault.hint = in_tensorflow_words(fault.hint)
+            of_graph(fault)
             raise
 
 
@@ -253,8 +284,22 @@ def named(value: Any, name: str | None) -> Any:
     if name is not None and isinstance(value, Tensor):
         if not isinstance(name, str) or not name:
             raise TypeMismatch(f"invalid name={brief(name)}", here(), hint='write name="x"')
-        value.builder.rename(value.port, name)
+        builder, number = value.builder, value.port.node
+        if number == len(builder.nodes) - 1 and builder.nodes[number].op != "param":
+            _rename(builder, value.port, name)
+        elif builder is open_builder():  # an operation that gives what is there already
+            value = wrap(emit("identity", [value])[0])
+            _rename(builder, value.port, name)
     return value
+
+
+def _rename(builder: Builder, port: Port, name: str) -> None:
+    if name.endswith("/"):  # a scope's: the name is complete
+        builder.scope, before = "", builder.scope
+        builder.rename(port, name[:-1])
+        builder.scope = before
+    else:
+        builder.rename(port, name)
 
 
 def with_reads(value: Any) -> Any:

@@ -62,7 +62,7 @@ class Optimizer:
         """An operation that takes one step: the gradients of the loss, and the updates of the variables."""
         pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
         if all(gradient is None for gradient, _ in pairs):
-            names = ", ".join(f"`{variable.name}`" for _, variable in pairs[:4]) or "none: no variable is trainable"
+            names = ", ".join(f"`{variable.key}`" for _, variable in pairs[:4]) or "none: no variable is trainable"
             raise GraphError(
                 f"{loss!r} does not depend on any of the variables ({names})",
                 here(),
@@ -152,13 +152,13 @@ class Optimizer:
             shape = [d for d in variable.type.shape if isinstance(d, int)]
             if len(shape) < variable.type.rank:
                 raise GraphError(
-                    f"{self.name} needs to know the shape of variable `{variable.name}`",
+                    f"{self.name} needs to know the shape of variable `{variable.key}`",
                     here(),
                     hint="create the variable without shape= and validate_shape=False",
                 )
             filled = np.full(shape, initial, variable.dtype.numpy)
             with control_dependencies(None):
-                slot = Variable(filled, trainable=False, name=f"{variable.name}/{self.name}/{name}")
+                slot = Variable(filled, trainable=False, name=f"{variable.key}/{self.name}/{name}")
             self._slots[variable, name] = slot
         return self._slots[variable, name]
 
@@ -281,7 +281,7 @@ _STEP = "global_step"
 def get_global_step(graph: Graph | None = None) -> Variable | None:
     """The variable that counts steps, if the graph has one."""
     variables = (get_default_graph() if graph is None else graph).variables
-    return next((variable for variable in variables if variable.name == _STEP), None)
+    return next((variable for variable in variables if variable.key == _STEP), None)
 
 
 def create_global_step(graph: Graph | None = None) -> Variable:
