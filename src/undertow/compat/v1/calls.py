@@ -220,7 +220,7 @@ def trace(graph: Graph, callee: str, defined: Defined, types: Types) -> None:
     raise first or GraphError(
         f"the shape of what `{graph.function_of(callee)}` returns cannot be found: it is another one at each call",
         defined.span,
-        hint="declare it: function.Declare(..., [(\"y\", tf.float32[None])])",
+        hint='declare it: function.Declare(..., [("y", tf.float32[None])])',
     )
 
 
