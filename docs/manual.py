@@ -47,6 +47,7 @@ _TITLES = {
     "undertow.frontend.functions.sowing": "What activations give",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
+    "undertow.viz.event_file": "Event files",
     "undertow.api.save": "Saving",
     "undertow.api.load": "Loading",
     "undertow.types": "Types",
@@ -296,8 +297,14 @@ _COMPAT = {
     "function": "Functions", "graph": "Graphs", "session": "Sessions", "tensor": "Tensors and operations",
     "state": "Variables", "control": "Control, order and places", "array": "Tensors made, arranged and picked from",
     "math": "Arithmetic", "nn": "Neural networks", "gradients": "Gradients", "train": "Training",
-    "clusters": "Clusters",
+    "clusters": "Clusters", "summary": "Summaries", "run_options": "Options and metadata of runs",
+    "timeline": "Timelines",
 }  # fmt: skip
+_COMPAT_MODULES = ("function", "nn", "train", "summary", "timeline")  # their names stand before those in them
+_COMPAT_CLASSES = (
+    "Tensor", "Operation", "Variable", "Session", "Graph", "Optimizer", "ClusterSpec", "Server", "FileWriter",
+    "Timeline",
+)  # fmt: skip
 # Methods that other files of compat.v1 use, and no program.
 _COMPAT_INTERNAL = frozenset((
     "body_of", "callee", "fed_param", "fetched", "library_of", "node_named", "param", "tasks", "unique_name", "updated",
@@ -317,13 +324,13 @@ def compat_manual() -> str:
         )
         if module == "train":  # its clusters have a heading of their own
             names = [name for name in names if getattr(held, name).__module__ == held.__name__]
-        before = {"function": "function.", "nn": "nn.", "train": "train.", "clusters": "train."}.get(module, "")
+        before = {"clusters": "train."}.get(module, f"{module}." if module in _COMPAT_MODULES else "")
         lines += [f"\n## {title}\n", _summary(held) + "\n", "| name | meaning |", "|---|---|"]
         for name in names:
             value = getattr(held, name)
             shown = signature(value) if inspect.isroutine(value) else ""
             lines.append(f"| `tf.{before}{name}{shown}` | {_cell(value) if callable(value) else f'`{value!r}`'} |")
-        for owner in ("Tensor", "Operation", "Variable", "Session", "Graph", "Optimizer", "ClusterSpec", "Server"):
+        for owner in _COMPAT_CLASSES:
             if owner in names:
                 lines += _methods(getattr(held, owner), f"`tf.{before}{owner}` has these methods", _COMPAT_INTERNAL)
     dtypes = ", ".join(f"`tf.{n}`" for n, v in vars(tf).items() if isinstance(v, DType) and n in tf.__all__)

@@ -78,7 +78,9 @@ def run(
     frames: Annotated[int | None, typer.Option(help="Maximum number of live frames.")] = None,
     memory: Annotated[str | None, typer.Option(help="Maximum bytes in frames, e.g. 500K, 64M or 1.5G.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Maximum run time in seconds.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write every event of the run to this JSONL file.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write every event of the run to this file: JSON lines; .json: Chrome's format.")
+    ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run.")] = False,
 ) -> None:
     """Run a function and print its result."""

@@ -107,8 +107,7 @@ class Options:
     timeout: float | None = None  # seconds
     threads: int | None = None  # maximum number of threads; None: one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
-    # A file (of JSON lines; Chrome's format if its name ends in .json), a list to append to, a function to call.
-    trace: str | os.PathLike[str] | list[Event] | Record | None = None
+    trace: str | os.PathLike[str] | list[Event] | Record | None = None  # a file, a list, or a function to call
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
     progress: bool = True  # show how far a run of more than two seconds has come, in terminals and notebooks
 
