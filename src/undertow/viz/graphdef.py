@@ -116,6 +116,15 @@ def _camel(op: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in op.split("_"))
 
 
+def operator_name(op: str) -> str:
+    """TensorFlow's name of an operator.
+
+    >>> operator_name("subtract"), operator_name("less_equal")
+    ('Sub', 'LessEqual')
+    """
+    return _OPERATORS[op].op if op in _OPERATORS else _camel(op)
+
+
 class _Writer:
     """Writes the nodes of one graph."""
 
@@ -190,7 +199,10 @@ class _Writer:
             types = types or [self._type(pred)] * 2
         orders = [operand for operand in data if isinstance(operand, Port) and self._type(operand) == CTL]
         data = [operand for operand in data if operand not in orders]
-        if node.op == "identity" and len(data) == 1 and isinstance(data[0], Const):
+        is_constant = node.op == "identity" and len(data) == 1 and isinstance(data[0], Const)
+        if is_constant and self.is_main and node.region == 0 and controls and controls[0] != Port(0):
+            made.op = "NoOp"  # as `tf.group` makes them: only their order counts
+        elif node.op == "identity" and isinstance(data[0], Const):
             made.op, made.attr = "Const", _constant(data[0])
         else:
             made.input = [self._operand(name, k, operand, len(data), device) for k, operand in enumerate(data)]

@@ -516,8 +516,15 @@ def test_an_x_outside_of_the_function_or_loop():
 
     with pytest.raises(GraphError, match="belongs to `main`"):
         inner(x)
+    square = x * x
     with pytest.raises(GraphError, match="belongs to `main`"):
-        tf.while_loop(lambda w: w < 3.0, lambda w: tf.gradients(w * x, x)[0], [x])
+        tf.while_loop(lambda w: w < 3.0, lambda w: tf.gradients(w * square, x)[0], [x])
+
+
+def test_an_x_outside_of_a_loop_whose_body_uses_it():
+    x = scalar("x")
+    last = tf.while_loop(lambda w: w < 3.0, lambda w: tf.gradients(w * x * x, x)[0], [x])
+    assert run(last, {"x:0": 1.5}) == 4.5  # 2 * w * x
 
 
 def test_a_branch_that_reaches_outside():

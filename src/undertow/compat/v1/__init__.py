@@ -19,17 +19,23 @@ from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import summary as summary
 from undertow.compat.v1 import timeline as timeline
+from undertow.compat.v1 import testing as test
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
 from undertow.compat.v1.collection import *  # noqa: F403
+from undertow.compat.v1.config import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
 from undertow.compat.v1.graph import get_default_graph as get_default_graph
 from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
 from undertow.compat.v1.math import *  # noqa: F403
+from undertow.compat.v1.mirror import install
+from undertow.compat.v1.mirrored import mirrored, run_app
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.run_options import *  # noqa: F403
+from undertow.compat.v1.raw import tuple, with_dependencies
 from undertow.compat.v1.scopes import *  # noqa: F403
 from undertow.compat.v1.seeds import *  # noqa: F403
 from undertow.compat.v1.session import *  # noqa: F403
@@ -38,9 +44,9 @@ from undertow.compat.v1.summary import Event as Event
 from undertow.compat.v1.summary import Summary as Summary
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
-from undertow.compat.v1.tensor import TensorShape as TensorShape
+from undertow.compat.v1.shapes import *  # noqa: F403
 from undertow.types import DType as DType
-from undertow.types import bool_, dtype_of, f32, f64, i32, i64
+from undertow.types import bool_, f32, f64, i32, i64
 from undertow.viz.messages import GraphDef as GraphDef
 
 compat = SimpleNamespace(v1=sys.modules[__name__])
@@ -57,12 +63,18 @@ def disable_v2_behavior() -> None:
 disable_eager_execution = disable_control_flow_v2 = disable_resource_variables = disable_v2_behavior
 
 
+_MIRRORS = install(mirrored(sys.modules[__name__]))
+logging = _MIRRORS["python.platform.tf_logging"]
+app = SimpleNamespace(run=run_app)
+sysconfig = SimpleNamespace(get_include=lambda: "", get_lib=lambda: "")
+
+
 # All that is public: the names above, and of the modules those that TensorFlow has.
 __all__ = sorted(
     name
     for name, value in globals().items()
     if not name.startswith("_")
-    and (value in (errors, function, math, nn, summary, timeline, train) or not isinstance(value, ModuleType))
+    and (value in (errors, function, math, nn, summary, test, timeline, train) or not isinstance(value, ModuleType))
     and name
     not in (
         "Any",

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.hosted import Text, is_text
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.seeds import seeded
+from undertow.compat.v1.shapes import dims_of
 from undertow.compat.v1.tensor import (
     Tensor,
     apply,
@@ -28,8 +32,7 @@ from undertow.frontend.functions import public as functions
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
-from undertow.tracebacks import boundaries
-from undertow.types import DType, Type, dtype_of, f32, f64, i32, i64
+from undertow.types import DType, Type, f32, f64, i32, i64
 
 __all__ = [
     "broadcast_to", "cast", "concat", "constant", "convert_to_tensor", "expand_dims", "eye", "fill",
@@ -43,20 +46,20 @@ __all__ = [
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that every run must feed. A dimension of any size is None; without a shape it is a scalar."""
+    """A tensor that every run must feed. A dimension of any size is None; without a shape, it takes any."""
     graph = get_default_graph()
     builder = graph.ctx.open_builder
     if builder is not graph.main or builder.region != 0:
         raise TypeMismatch(
             "a placeholder cannot be created inside a function, a branch or a loop", here(), hint="create it outside"
         )
-    dims = () if shape is None else shape if isinstance(shape, (list, tuple)) else (shape,)
-    for dim in dims:
-        if dim is not None and (not isinstance(dim, (int, np.integer)) or isinstance(dim, bool) or dim < 0):
-            raise TypeMismatch(f"{brief(dim)} is not a dimension", here(), hint="write shape=[None, 3]")
-    type = Type(dtype_of(dtype), tuple(None if d is None else int(d) for d in dims))
+    dims = dims_of(shape)
+    type = Type(dtype_of(dtype), () if dims is None else dims)
     with graph.lock:
-        return Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
+        made = Tensor(graph.main, graph.param(type, graph.main.scope + (name or "Placeholder"), here()))
+        if dims is None:
+            graph.late.add(made.port)
+        return made
 
 
 def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Any:
@@ -67,11 +70,13 @@ def placeholder_with_default(input: Any, shape: Any = None, name: str | None = N
 
 def constant(
     value: Any, dtype: Any = None, shape: Any = None, name: str | None = None, verify_shape: bool = False
-) -> Tensor:
+) -> Any:
     """A constant; Python integers are int32 and floats float32 unless a dtype is given."""
     with writing():
         if isinstance(value, Traced):
             raise TypeMismatch(f"{value!r} is not a constant", here(), hint="use the tensor itself, or tf.identity")
+        if dtype in ("string", str) or is_text(value):
+            return Text(value, name)
         array = as_constant(value, None if dtype is None else dtype_of(dtype))
         if shape is not None:
             wanted = tuple(int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape]))
@@ -354,4 +359,4 @@ def rank(input: Any, name: str | None = None) -> Any:
     return apply(lambda x: np.int32(x.type.rank), [input], name)
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("placeholder",))

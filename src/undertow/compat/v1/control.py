@@ -12,6 +12,8 @@ import numpy as np
 
 from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.hosted import Text, is_text
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Operation,
@@ -30,6 +32,7 @@ from undertow.compat.v1.tensor import (
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.control.body import graph_loop, graph_map
 from undertow.frontend.control.merge import merge
+from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
@@ -37,7 +40,7 @@ from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.tracebacks import boundaries
+from undertow.types import i32
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -88,7 +91,7 @@ def cond(
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
         leaves, structure = tree.flatten(merged, is_tensor_like)
-        is_operation = sides[0][1]
+        is_operation = sides[0][1] if len(leaves) == 1 else frozenset[int]()  # of several, each says that it is done
         tensors = [Operation(wrap(x)) if k in is_operation else wrap(x) for k, x in enumerate(leaves)]
         return tree.unflatten(structure, tensors)
 
@@ -127,6 +130,9 @@ def _same_defaults(sides: list[Any]) -> list[Any]:
     return [tree.unflatten(structure, found) for (_, structure), found in zip(flat, leaves, strict=True)]
 
 
+_EXCLUSIVE = "More than one condition evaluated as True but exclusive=True."
+
+
 def case(
     pred_fn_pairs: Any,
     default: Callable[[], Any] | None = None,
@@ -143,7 +149,11 @@ def case(
     chosen = default
     for pred, function in reversed(pairs):
         chosen = functools.partial(cond, pred, function, chosen, strict)
-    return chosen()
+    if not exclusive:
+        return chosen()
+    preds = functions.stack([functions.astype(as_tensor(pred), i32) for pred, _ in pairs])
+    with control_dependencies([Assert(functions.less(functions.sum(preds), 2), [_EXCLUSIVE, wrap(preds)])]):
+        return chosen()
 
 
 # -- repetition --------------------------------------------------------------------------------------------
@@ -193,6 +203,7 @@ def while_loop(
             found, shape = tree.flatten(after, is_tensor_like)
             if shape != structure:
                 raise TypeMismatch(
+                    "The two structures don't have the same number of elements or the same nested structure: "
                     f"the body of tf.while_loop takes {describe(variables)}, but returns {describe(after)}",
                     here(),
                     hint="return as many values as there are loop variables, in the same structure",
@@ -204,12 +215,28 @@ def while_loop(
             return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
-        tensors = [wrap(result) for result in results]
+        if shape_invariants is None:
+            for name_of_variable, before, after in zip(names[counter:], start[counter:], results, strict=True):
+                _check_invariant(name_of_variable, before, after)
+        tensors = [wrap(result if back_prop else functions.stop_gradient(result)) for result in results]
         named(tensors[0], name)
         if len(tensors) == 1 and not return_same_structure:
             return tensors[0]
         packed = tree.unflatten(structure, tensors)
         return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
+
+
+def _check_invariant(name: str, before: Any, after: Traced) -> None:
+    """A shape that changes must be told, as in TensorFlow."""
+    known = before.type.shape if isinstance(before, Traced) else np.shape(before)
+    if any(isinstance(one, int) and not isinstance(other, int) for one, other in zip(known, after.type.shape, strict=True)):
+        shown = [[d if isinstance(d, int) else None for d in shape] for shape in (known, after.type.shape)]
+        raise TypeMismatch(
+            f"The shape for {name} is not an invariant for the loop. It enters the loop with shape {shown[0]}, but has "
+            f"shape {shown[1]} after one iteration",
+            here(),
+            hint=f"say so: shape_invariants=[..., tf.TensorShape({shown[1]})]",
+        )
 
 
 def _initial(value: Any) -> Any:
@@ -264,6 +291,19 @@ def _tokens(values: Sequence[Any]) -> list[Traced]:
     return tokens
 
 
+def _check_inside(builder: Builder, token: Traced) -> None:
+    """A function captures values, but no order between what is inside and outside of it."""
+    inner: Builder | None = builder
+    while inner is not None and inner is not token.builder:
+        if inner.kind == "function" and token.builder.context is inner.context:
+            raise TypeMismatch(
+                f"{token!r} is not an element of this graph. A control dependency cannot lead into `{inner.name}`",
+                here(),
+                hint="put the call of the function below tf.control_dependencies, or use the value",
+            )
+        inner = inner.parent
+
+
 class control_dependencies:
     """Operations created in the block run after these; None clears the enclosing blocks."""
 
@@ -285,7 +325,10 @@ class control_dependencies:
             if self._inputs is None:
                 builder.controls = ()
                 return
-            controls = map(graph.writer.resolve, _tokens(self._inputs))
+            tokens = _tokens(self._inputs)
+            for token in tokens:
+                _check_inside(builder, token)
+            controls = map(graph.writer.resolve, tokens)
             builder.controls = tuple(dict.fromkeys((*builder.controls, *controls)))
 
     def __exit__(self, *_: object) -> None:
@@ -307,7 +350,16 @@ def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
         controls = tuple(dict.fromkeys(map(graph.writer.resolve, _tokens(flat))))
         done = Const(np.asarray(True))
         number = builder.add("identity", (done,), (done.type,), span=here(), name=name or "group", controls=controls)
-        return Operation(Tensor(builder, Port(number)))
+        return Group(Tensor(builder, Port(number)))
+
+
+class Group(Operation):
+    """What `tf.group` makes."""
+
+    @property
+    def type(self) -> str:
+        """As in TensorFlow."""
+        return "NoOp"
 
 
 def no_op(name: str = "no_op") -> Operation:
@@ -319,19 +371,28 @@ def Print(
     input_: Any, data: Sequence[Any], message: str = "", first_n: Any = None, summarize: Any = None, name: Any = None
 ) -> Any:
     """The same value; computing it prints the message and the data."""
-    with writing(input_, *data):
-        shown = [as_tensor(value) for value in data]
-        template = _plain(message or "") + "".join("[{}]" for _ in shown)
+    with writing(input_, *(value for value in data if not _is_text(value))):
+        shown = [as_tensor(value) for value in data if not _is_text(value)]
+        parts = (f"[{_text(value)}]" if _is_text(value) else "[{}]" for value in data)
+        template = _plain(message or "") + "".join(parts)
         with control_dependencies([add_node("print", shown, Attrs(template=template))]):
             return identity(input_, name)
 
 
 def Assert(condition: Any, data: Sequence[Any], summarize: Any = None, name: Any = None) -> Operation:
     """An operation that fails if the condition is false, showing the data."""
-    with writing(condition, *data):
-        template = "assertion failed: " + " ".join(_plain(v) if isinstance(v, str) else "[{}]" for v in data)
-        shown = [as_tensor(value) for value in data if not isinstance(value, str)]
+    with writing(condition, *(value for value in data if not _is_text(value))):
+        template = "assertion failed: " + " ".join(_text(v) if _is_text(v) else "[{}]" for v in data)
+        shown = [as_tensor(value) for value in data if not _is_text(value)]
         return Operation(add_node("assert", [as_tensor(condition), *shown], Attrs(template=template)))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, Text) or is_text(value)
+
+
+def _text(value: Any) -> str:
+    return _plain(value.shown() if isinstance(value, Text) else Text(value).shown())
 
 
 def _plain(text: str) -> str:
@@ -384,4 +445,4 @@ def name_scope(name: str | None, default_name: str | None = None, values: Any = 
         yield scope
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("name_scope",))

@@ -9,6 +9,7 @@ except tf.errors.FailedPreconditionError:  # the variable has no value yet
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import undertow.errors as ours
@@ -91,6 +92,9 @@ _OF_RUNS: tuple[tuple[type[ours.UndertowError], type[OpError]], ...] = (
 )
 
 
+_NO_VALUE = re.compile(r"variable `(.*)` has no value yet")
+
+
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
     """The class of an error code."""
     return _BY_CODE[error_code]
@@ -111,6 +115,11 @@ def of_kind(fault: Any, kind: type[Exception]) -> Any:
 def of_run(fault: ours.UndertowError) -> None:
     """Make an error of a run one of TensorFlow's."""
     if not isinstance(fault, OpError):
+        known = _NO_VALUE.match(fault.what)
+        if known is not None:
+            fault.what = f"Attempting to use uninitialized value {known[1]}: {fault.what}"
+            of_kind(fault, FailedPreconditionError)
+            return
         kind = next((theirs for own, theirs in _OF_RUNS if isinstance(fault, own)), None)
         if kind is not None:
             of_kind(fault, kind)

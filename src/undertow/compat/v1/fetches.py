@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from undertow.api.program import Program
-from undertow.compat.v1.composed import Composed, computed
 from undertow.compat.v1.devices import Cluster
-from undertow.compat.v1.errors import of_kind
+from undertow.compat.v1.errors import InvalidArgumentError, of_kind
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.hosted import Hosted, computed
 from undertow.compat.v1.place import here
+from undertow.compat.v1.rules import refuse_bad_rules
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
@@ -28,9 +29,9 @@ from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Port
 from undertow.ops.effects import acts
 from undertow.passes.pipeline import resolve_markers
-from undertow.types import type_of
+from undertow.types import Type, type_of
 
-_FETCHED = (Traced, Operation, Variable, Composed, str)
+_FETCHED = (Traced, Operation, Variable, Hosted, str)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,15 +60,18 @@ def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list
 def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
     if isinstance(leaf, str):
         return by_name(graph, leaf, span)
-    if isinstance(leaf, Variable):
+    if isinstance(leaf, (Variable, Hosted)):
         if leaf.graph is not graph:
             raise another_graph(leaf, span)
-        return leaf.fetched()
-    if isinstance(leaf, Composed):
-        for tensor in leaf.tensors:
-            check_tensor(graph, tensor, "fetched", span)
-        return leaf
+        return leaf.fetched() if isinstance(leaf, Variable) else _checked(graph, leaf, span)
     check_tensor(graph, leaf.token if isinstance(leaf, Operation) else leaf, "fetched", span)
+    return leaf
+
+
+def _checked(graph: Graph, leaf: Hosted, span: Span | None) -> Hosted:
+    """What the host makes, if the tensors that it is made of can be fetched."""
+    for tensor in leaf.tensors:
+        check_tensor(graph, tensor, "fetched", span)
     return leaf
 
 
@@ -84,10 +88,14 @@ def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> Non
             hint="return it, and use the result of the call",
         )
     if builder.home(tensor.port) != 0:
-        raise GraphError(
-            f"{tensor!r} is inside a branch of a tf.cond and cannot be {what}",
-            span,
-            hint="return it from both functions of the tf.cond, and use the result",
+        raise of_kind(
+            GraphError(
+                f"The tensor returned for {tensor.name} was not valid: {tensor!r} is inside a branch of a tf.cond and "
+                f"cannot be {what}",
+                span,
+                hint="return it from both functions of the tf.cond, and use the result",
+            ),
+            InvalidArgumentError,
         )
 
 
@@ -137,6 +145,7 @@ def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port]
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
     library, params = graph.extract(results, instead)
+    refuse_bad_rules(graph, library)
     library = resolve_markers(library)
     if cluster is not None:
         library = cluster.place(library)
@@ -181,8 +190,14 @@ def _called(tensor: Tensor) -> str:
     return f"{kind} `{tensor.name.rsplit(':', 1)[0]}`{made}"
 
 
+def fed_types(graph: Graph, fed: Mapping[Port, Any]) -> dict[Port, Type]:
+    """The types of what is fed for tensors whose shape was not known."""
+    return {port: type_of(np.asarray(value)) for port, value in fed.items() if port in graph.late.made_by}
+
+
 def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
     called, wanted = _called(tensor), tensor.type
+    is_late = tensor.graph.late.is_late(tensor)
     if isinstance(value, (Traced, Operation, Variable)):
         raise TypeMismatch(
             f"{called} is fed {value!r}, which has no value yet",
@@ -209,7 +224,7 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         if array.max() > bounds.max or array.min() < bounds.min:
             worst = array.max() if array.max() > bounds.max else array.min()
             raise TypeMismatch(f"{called} is fed {worst}, which does not fit in {wanted.dtype}", span, "use tf.int64")
-    if not wanted.accepts(found.with_dtype(wanted.dtype)):
+    if not is_late and not wanted.accepts(found.with_dtype(wanted.dtype)):
         shape = ", ".join("None" if d is None else str(d) for d in wanted.shape)
         raise TypeMismatch(
             f"{called} has the shape [{shape}], but is fed a value of shape {list(array.shape)}",
@@ -223,4 +238,12 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
     """The error for a placeholder that is needed but not fed."""
     called = _called(Tensor(graph.main, port))
-    return GraphError(f"{called} is needed, but not fed", span, hint="add it to feed_dict: sess.run(y, {x: 3})")
+    fault: GraphError = of_kind(
+        GraphError(
+            f"You must feed a value for placeholder tensor: {called} is needed, but not fed",
+            span,
+            hint="add it to feed_dict: sess.run(y, {x: 3})",
+        ),
+        InvalidArgumentError,
+    )
+    return fault

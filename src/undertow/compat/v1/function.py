@@ -11,12 +11,16 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType
+from dataclasses import dataclass
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from undertow.compat.v1.calls import misfits, result_types, said_as, signature, write_call, written
-from undertow.compat.v1.closing import hidden_of
+from undertow.compat.v1.closing import entered, hidden_of
+from undertow.compat.v1.dtypes import dtype_of
+from undertow.compat.v1.errors import of_graph, of_kind
 from undertow.compat.v1.graph import NEWEST, Graph, get_default_graph
+from undertow.compat.v1.late import recorded
 from undertow.compat.v1.place import here, line_of
 from undertow.compat.v1.rules import check_rule, write_rule
 from undertow.compat.v1.tensor import Operation, Tensor, as_constant, as_tensor, with_reads, writing
@@ -26,7 +30,7 @@ from undertow.frontend.values.leaves import port_in
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced
 from undertow.tracebacks import boundaries
-from undertow.types import Type, dtype_of, weak_dtype
+from undertow.types import Type, weak_dtype
 from undertow.types import type_of as numpy_type_of
 
 __all__ = ["Declare", "Defun"]
@@ -39,6 +43,7 @@ _OPTIONS = frozenset((
 ))  # fmt: skip
 
 
+_MOST_RANK = 5  # of arguments that are tried where nobody says which a function takes
 _NUMBERS = itertools.count()  # declarations and definitions in the order in which they are made
 
 
@@ -100,6 +105,7 @@ class Declare:
         """The argument types as the user writes them."""
         return ", ".join(map(written, self.params))
 
+    @recorded
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         with writing(*args) as graph:
             declare_in(graph, self)
@@ -228,12 +234,12 @@ class Defined:
         count = len(self.params)
         if not needed <= count <= most:
             takes = f"{needed}" if most == needed else f"{needed} to {most}" if most != float("inf") else "more"
-            raise GraphError(
+            raise of_kind(GraphError(
                 f"`{self.name}` takes {takes} argument{'' if takes == '1' else 's'}, but the specified input types are "
                 f"{count}",
                 self.span,
                 hint="write one type per argument: @function.Defun(tf.int32, tf.int32)",
-            )
+            ), ValueError)
         parameters = inspect.signature(self.python).parameters.values()
         fixed = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
         rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "x")
@@ -266,7 +272,9 @@ class Defined:
         graph.defined[name] = self
         return name
 
-    def __call__(self, *args: Any, name: str | None = None) -> Any:
+    @recorded
+    def __call__(self, *args: Any, name: str | None = None, **others: Any) -> Any:
+        refuse_keywords(self.name, others)
         with writing(*args) as graph:
             return write_call(graph, self._join(graph), self, args, name)
 
@@ -359,6 +367,55 @@ class Defined:
                     "change the declaration, or convert the result with tf.cast or tf.reshape",
                 )
 
+    # -- what TensorFlow tells of a function ---------------------------------------------------------------
+
+    @property
+    def declared_input_types(self) -> tuple[Any, ...]:
+        """The dtypes of its arguments."""
+        return tuple(type.dtype for type in self.params)
+
+    @property
+    def captured_inputs(self) -> list[Any]:
+        """The tensors from around it that it uses, in the default graph, where it was called."""
+        graph = get_default_graph()
+        outers = (outer for callee in graph.callees_of(self.name) for outer in graph.hidden.get(callee, ()))
+        return list(dict.fromkeys(Tensor(*outer) for outer in outers if outer != "key"))
+
+    @property
+    def grad_func_name(self) -> str | None:
+        """The name of the function that is its gradient."""
+        return None if self.grad_func is None else getattr(self.grad_func, "name", None)
+
+    @property
+    def definition(self) -> Definition:
+        """What is known of it without a call. Its body is traced for arguments of the declared types."""
+        kinds = self._result_kinds()
+        names = self.out_names or [f"output{k}" for k in range(len(kinds))]
+        return Definition(
+            self.name,
+            list(zip(self.param_names, self.declared_input_types, strict=True)),
+            list(zip(names, [kind.dtype for kind in kinds], strict=True)),
+            bool(self.options.get("noinline")),
+        )
+
+    def _result_kinds(self) -> list[Type]:
+        """The types of its results for single numbers; if it takes none, for arrays."""
+        first: UndertowError | None = None
+        for rank in range(_MOST_RANK):
+            types = [t.with_shape((None,) * rank) if o else t for t, o in zip(self.params, self.open_params, strict=True)]
+            with Graph().as_default() as scratch:
+                callee = scratch.callee(self._join(scratch), tuple(types))
+                try:
+                    scratch.trace(callee, self.span)
+                except UndertowError as fault:
+                    first = first or fault
+                    continue
+                body = scratch.writer.graphs[callee]
+                return [body.type_of(port) for port in body.results]
+        assert first is not None
+        of_graph(first)
+        raise first
+
     def __repr__(self) -> str:
         return f"<function.Defun {self.name}{signature(self.params)}>"
 
@@ -378,25 +435,97 @@ def _check_params(declared: Declare, defined: Defined) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Definition:
+    """A function as others see it: names and dtypes of its arguments and results."""
+
+    name: str
+    inputs: list[tuple[str, Any]]
+    outputs: list[tuple[str, Any]]
+    noinline: bool
+
+    @property
+    def attr(self) -> dict[str, Any]:
+        """Attributes: "_noinline"."""
+        return {"_noinline": SimpleNamespace(b=self.noinline)}
+
+    @property
+    def signature(self) -> Any:
+        """As in a FunctionDef: `name`, `input_arg`, `output_arg`."""
+        args = [[SimpleNamespace(name=n, type=t) for n, t in row] for row in (self.inputs, self.outputs)]
+        return SimpleNamespace(name=self.name, input_arg=args[0], output_arg=args[1])
+
+
+def refuse_keywords(name: str, others: dict[str, Any]) -> None:
+    """Functions take arguments by position, and a name."""
+    if others:
+        raise TypeMismatch(
+            f"Unknown keyword arguments of `{name}`: {', '.join(others)}", here(), hint="pass all by position"
+        )
+
+
 class Overloaded:
     """A function that Defun made without types: one function for the types of each call."""
 
     def __init__(self, python: Callable[..., Any], options: dict[str, Any]) -> None:
         self.python = python
         self.options = options
-        self._by_types: dict[tuple[Type, ...], Defined] = {}
+        self._by_types: dict[tuple[tuple[Type, bool], ...], Defined] = {}
         functools.update_wrapper(self, python, updated=())
 
-    def __call__(self, *args: Any, name: str | None = None) -> Any:
+    @recorded
+    def __call__(self, *args: Any, name: str | None = None, **others: Any) -> Any:
+        refuse_keywords(getattr(self, "__name__", "this function"), others)
         with writing(*args):
             tensors = [as_tensor(arg) for arg in args]
-            types = tuple(tensor.type for tensor in tensors)
-            if types not in self._by_types:
-                options = dict(self.options)
-                if self._by_types and options.get("func_name") is not None:
-                    options = {**options, "func_name": f"{options['func_name']}_{len(self._by_types) + 1}"}
-                self._by_types[types] = Defined(self.python, [(type, False) for type in types], options)
-            return self._by_types[types](*tensors, name=name)
+            return self.instantiate([tensor.dtype for tensor in tensors])(*tensors, name=name)
+
+    def instantiate(self, input_types: Sequence[Any]) -> Defined:
+        """The function for arguments of these dtypes."""
+        types = tuple(_type(t, f"argument {k + 1}", here()) for k, t in enumerate(input_types))
+        if types not in self._by_types:
+            options = dict(self.options)
+            if self._by_types and options.get("func_name") is not None:
+                options = {**options, "func_name": f"{options['func_name']}_{len(self._by_types) + 1}"}
+            self._by_types[types] = Defined(self.python, list(types), options)
+        return self._by_types[types]
+
+
+def newest(name: str) -> Any:
+    """The newest function of this name in this process; None if there is none."""
+    return NEWEST.get(name)
+
+
+def _of_innermost() -> tuple[Graph, Builder]:
+    if not _INNERMOST:
+        raise GraphError("this is asked in the body of a function", here(), hint="call it inside of a Defun")
+    graph = _INNERMOST[-1][1]
+    return graph, graph.ctx.open_builder
+
+
+def get_extra_vars() -> list[Any]:
+    """In the body of a function: the variables that it, or what it calls, has read so far."""
+    graph, builder = _of_innermost()
+    keys: dict[str, None] = {}
+    todo: list[Any] = [builder]
+    for body in todo:
+        for node in body.nodes:
+            if node.op == "read":
+                keys[node.attrs.text("variable")] = None
+        below = (graph.writer.graphs.get(name) for _, name in entered(body))
+        todo += (other for other in below if other is not None and other not in todo)
+    return [variable for key in keys for variable in graph.variables if variable.key == key]
+
+
+def get_extra_inputs() -> list[Any]:
+    """In the body of a function: the variables and tensors from around it that it has used so far."""
+    return [*get_extra_vars(), *(Tensor(*outer) for outer in _of_innermost()[1].lifted)]
+
+
+def get_extra_args() -> list[Any]:
+    """In the body of a function: what stands there for these, to differentiate with respect to."""
+    builder = _of_innermost()[1]
+    return [*get_extra_vars(), *(Tensor(builder, port) for port in builder.lifted.values())]
 
 
 def __dir__() -> list[str]:
@@ -404,3 +533,4 @@ def __dir__() -> list[str]:
 
 
 boundaries(globals(), __all__)
+_DefinedFunction, _OverloadedFunction = Defined, Overloaded  # as programs name them

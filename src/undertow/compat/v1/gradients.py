@@ -15,6 +15,7 @@ from undertow.compat.v1.array import ones_like, zeros_like
 from undertow.compat.v1.closing import captured_by
 from undertow.compat.v1.control import identity
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
@@ -26,7 +27,6 @@ from undertow.ir.structure import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.derive.activity import is_smooth
 from undertow.passes.markers.paths import DERIVATIVE, is_inside
-from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = ["gradients"]
@@ -52,9 +52,10 @@ def gradients(
         )
     with writing(*outs, *ins, *(g for g in cotangents if g is not None)) as graph:
         tensors = [as_tensor(y) for y in outs]
-        for y in tensors:
-            _check_float(y)
-        pairs = _summed([(y, _cotangent(y, g)) for y, g in zip(tensors, cotangents, strict=True)])
+        floats = [(y, g) for y, g in zip(tensors, cotangents, strict=True) if y.type.dtype.is_inexact]
+        if not floats:
+            _check_float(tensors[0])
+        pairs = _summed([(y, _cotangent(y, g)) for y, g in floats])  # integers have no derivatives
         derivatives = _written(graph, pairs, ins, name)
         if str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower() == "zero":
             derivatives = [zeros_like(x) if dx is None else dx for x, dx in zip(ins, derivatives, strict=True)]
@@ -196,7 +197,7 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     places: list[int] = []
     for place, x in enumerate(xs):
         is_variable = isinstance(x, Variable)
-        origins = upstream.reads.get(x.key, []) if is_variable else [_own_port(x, builder)]
+        origins = upstream.reads.get(x.key, []) if is_variable else [_own_port(graph, x, builder, upstream)]
         origins = [port for port in origins if port in upstream.ports and x.dtype.is_inexact]
         is_hidden = is_variable and (x.key in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
         visible = [p for p in origins if not is_variable or is_inside(builder.regions, region, builder.home(p))]
@@ -218,16 +219,30 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     return derivatives
 
 
-def _own_port(x: Traced, builder: Builder) -> Port:
+def _own_port(graph: Graph, x: Traced, builder: Builder, upstream: _Upstream) -> Port:
     if x.builder is not builder:
         if x.builder.context is not builder.context:
             raise another_graph(x, here())
+        here_too = builder.lifted.get((x.builder, x.port))
+        if here_too is not None and not _leads_in(graph, x, builder, upstream):
+            return here_too
         raise GraphError(
             f"tf.gradients inside `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
             here(),
             hint="call tf.gradients where x is created, or pass x as an argument or a loop variable",
         )
     return x.port
+
+
+def _leads_in(graph: Graph, x: Traced, builder: Builder, upstream: _Upstream) -> bool:
+    """Do the ys depend on an x of the graph around through other values than x itself?"""
+    others = [
+        outer[1]
+        for outer, inner in builder.lifted.items()
+        if inner in upstream.ports and outer != (x.builder, x.port) and outer[0] is x.builder
+    ]
+    is_far = any(outer[0] is not x.builder for outer, inner in builder.lifted.items() if inner in upstream.ports)
+    return is_far or x.port in set(_floats_above(graph, x.builder, others))
 
 
 def _check_outside(

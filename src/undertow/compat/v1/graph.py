@@ -18,9 +18,10 @@ import numpy as np
 from undertow.compat.v1.closing import Hidden, close
 from undertow.compat.v1.collection import Collections
 from undertow.compat.v1.errors import NotFoundError, of_kind
+from undertow.compat.v1.late import Late
 from undertow.compat.v1.names import Naming
 from undertow.compat.v1.place import here
-from undertow.errors import GraphError, Span
+from undertow.errors import GraphError, Span, UndertowError
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.trace.capture import CaptureSession
 from undertow.frontend.trace.library import library_of
@@ -97,6 +98,7 @@ class GraphSession(CaptureSession):
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
+        value = self.ctx.graph.late.met(value)
         if value.builder is builder or builder.kind != "function" or self.is_capturing:
             return super().resolve(value)
         node = value.builder.nodes[value.port.node]
@@ -180,7 +182,9 @@ class Graph(Naming, Collections):
         self.default_scopes: dict[tuple[str, str], int] = {}
         self.by_get_variable: dict[str, Any] = {}  # variables that `tf.get_variable` finds, by full name
         self.finalized = False
+        self.late = Late(self)
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
+        self.bad_rules: dict[str, UndertowError] = {}  # functions with gradients that make no sense
         self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
         self.guessed: set[str] = set()  # those that were needed
         self.assumed: dict[str, list[Type]] = {}  # what calls give of functions that were not known

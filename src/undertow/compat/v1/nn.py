@@ -7,9 +7,9 @@ from typing import Any
 from undertow.compat.v1.array import gather
 from undertow.compat.v1.math import from_rows, reduce_sum, square
 from undertow.compat.v1.missing import explain
+from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.tensor import apply
 from undertow.frontend.functions import public as functions
-from undertow.tracebacks import boundaries
 
 _FROM_ROWS = from_rows("tf.nn.")
 globals().update(_FROM_ROWS)

@@ -13,10 +13,11 @@ from undertow.compat.v1.closing import hidden_of
 from undertow.compat.v1.errors import InvalidArgumentError, of_kind
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Tensor, as_tensor, is_tensor_like, wrap
-from undertow.errors import GraphError, Span, TypeMismatch, brief
+from undertow.errors import GraphError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.trace.builder import Builder
-from undertow.ir.graph import Attrs, Port
+from undertow.ir.graph import Attrs, Library, Port
+from undertow.passes.markers.paths import DERIVATIVE
 
 if TYPE_CHECKING:
     from undertow.compat.v1.function import Defined
@@ -65,6 +66,9 @@ def write_rule(graph: Graph, callee: str, body: str, defined: Defined) -> None:
                 for k, y in enumerate(results)
             ]
             slopes = _slopes(graph, defined, primals, again, cotangents)
+            if len(slopes) != len(args):  # an error of whoever asks for the gradient
+                graph.bad_rules[callee] = _wrong_number(defined, len(args), len(slopes))
+                slopes = [None] * len(args)
             floats = [k for k, arg in enumerate(args) if arg.dtype.is_inexact]
             given = [_fit(slopes[k], args[k], defined) for k in floats]
             ports = [value.port for value in (*results, *again, *(args[k] for k in floats), *given)]
@@ -96,17 +100,27 @@ def _slopes(
         operation = RuledOperation(defined.name, defined.name, inputs, outputs, graph)
         found = defined.python_grad_func(operation, *cotangents)
     slopes = list(found) if isinstance(found, (list, tuple)) else [found]
-    if len(slopes) != len(inputs):
-        raise of_kind(
-            TypeMismatch(
-                f"SymGrad expects to return {len(inputs)} (the number of arguments of `{defined.name}`) gradient(s), but "
-                f"get {len(slopes)} instead",
-                defined.span,
-                hint="return a gradient for each argument; None is zero",
-            ),
-            InvalidArgumentError,
-        )
     return slopes
+
+
+def _wrong_number(defined: Defined, wanted: int, found: int) -> UndertowError:
+    fault: UndertowError = of_kind(
+        TypeMismatch(
+            f"SymGrad expects to return {wanted} (the number of arguments of `{defined.name}`) gradient(s), but get "
+            f"{found} instead",
+            defined.span,
+            hint="return a gradient for each argument; None is zero",
+        ),
+        InvalidArgumentError,
+    )
+    return fault
+
+
+def refuse_bad_rules(graph: Graph, library: Library) -> None:
+    """Raise the error of a gradient function that gives another number of gradients, if there is a derivative."""
+    bodies = library.functions.values()
+    if graph.bad_rules and any(node.op == DERIVATIVE for body in bodies for node in body.nodes):
+        raise next(iter(graph.bad_rules.values()))
 
 
 def _fit(slope: Any, arg: Tensor, defined: Defined) -> Tensor:

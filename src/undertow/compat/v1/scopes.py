@@ -10,12 +10,13 @@ from typing import Any
 
 from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, graph_name_scope
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import INITIALIZERS, Variable, glorot_uniform_initializer, is_tensor, zeros_initializer
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.tracebacks import boundaries
-from undertow.types import dtype_of, f32
+from undertow.types import f32
 
 __all__ = ["AUTO_REUSE", "VariableScope", "get_local_variable", "get_variable", "get_variable_scope", "variable_scope"]
 

@@ -7,9 +7,9 @@ and see the last committed values.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ import numpy as np
 from undertow.api.behaviors import BUDGET, Behaviors, find_behaviors
 from undertow.api.options import Settings, settings
 from undertow.api.program import begin, check_written, limits_left
-from undertow.compat.v1.composed import Composed
 from undertow.compat.v1.connection import Connection
-from undertow.compat.v1.devices import Cluster
-from undertow.compat.v1.fetches import Fetched, feeds_of, flatten_fetches, make_fetched, missing
+from undertow.compat.v1.devices import Cluster, list_local_devices
+from undertow.compat.v1.errors import of_graph, of_kind, of_run
+from undertow.compat.v1.fetches import Fetched, by_name, fed_types, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
+from undertow.compat.v1.hosted import Hosted, computed
 from undertow.compat.v1.place import here
 from undertow.compat.v1.run_options import Asked
 from undertow.compat.v1.tensor import Operation
@@ -31,9 +32,10 @@ from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
 from undertow.tracebacks import boundaries
 
-__all__ = ["ConfigProto", "InteractiveSession", "Session", "get_default_session"]
+__all__ = ["InteractiveSession", "Session", "get_default_session"]
 
 NO_CLUSTER = Cluster()
+NOTHING: dict[str, Any] = {}
 _SESSIONS: Stack[Session] = Stack(list)
 
 
@@ -54,13 +56,6 @@ def session_for(session: Session | None, what: Any) -> Session:
     return chosen
 
 
-class ConfigProto:
-    """Accepted, but only `allow_soft_placement` means something; use `Session(engine=...)` and `ut.options` instead."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.settings = settings
-
-
 class Session:
     """Runs parts of a graph. A context manager; `close` ends it. Keywords are options of runs: engine, timeout, ...
 
@@ -70,7 +65,7 @@ class Session:
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         self._options = options
         self._settings()  # raises at once for an unknown option
-        is_soft = bool(getattr(config, "settings", {}).get("allow_soft_placement"))
+        is_soft = bool(config is not None and config.allow_soft_placement)
         self._connection = Connection(target, is_soft) if target else None
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
@@ -110,15 +105,80 @@ class Session:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise GraphError(
-                "this session is closed",
-                here(),
-                hint="create another one; `with tf.Session() as sess:` closes it at its end",
+            raise of_kind(
+                GraphError(
+                    "Attempted to use a closed Session: this session is closed",
+                    here(),
+                    hint="create another one; `with tf.Session() as sess:` closes it at its end",
+                ),
+                RuntimeError,
             )
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """The values of the fetches: one, or nested lists, tuples and dicts of them."""
-        return copy_context().run(self._run_there, fetches, feed_dict, Asked(options, run_metadata))
+        try:
+            return copy_context().run(self._run_there, fetches, feed_dict, Asked(options, run_metadata))
+        except UndertowError as fault:
+            of_run(fault)
+            of_graph(fault)
+            raise
+
+    def make_callable(self, fetches: Any, feed_list: Sequence[Any] | None = None) -> Callable[..., Any]:
+        """A function of the values of `feed_list` that runs these fetches."""
+        fed = list(feed_list or ())
+
+        def call(*values: Any) -> Any:
+            if len(values) != len(fed):
+                raise TypeMismatch(
+                    f"this callable takes {len(fed)} values, not {len(values)}",
+                    here(),
+                    hint="one for each of feed_list",
+                )
+            return self.run(fetches, dict(zip(fed, values, strict=True)))
+
+        return call
+
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> PartialRun:
+        """Begin a run whose feeds come one after the other: see `partial_run`."""
+        span = here()
+        leaves = flatten_fetches(self.graph, fetches, span)[0]
+        fed = [by_name(self.graph, feed, span) if isinstance(feed, str) else feed for feed in feeds or ()]
+        return PartialRun({_port_of(leaf) for leaf in leaves}, {_port_of(feed) for feed in fed})
+
+    def partial_run(self, handle: PartialRun, fetches: Any, feed_dict: Any = None) -> Any:
+        """Go on with a run: what was fed and fetched before is still there."""
+        span = here()
+        leaves, structure = flatten_fetches(self.graph, fetches, span)
+        for key in feed_dict or ():
+            tensor = by_name(self.graph, key, span) if isinstance(key, str) else key
+            if _port_of(tensor) not in handle.feeds:
+                raise TypeMismatch(f"{tensor!r} was not specified in partial_run_setup", span, hint="list it in feeds")
+            handle.fed[tensor] = (feed_dict or {})[key]
+        for leaf in leaves:
+            if _port_of(leaf) not in handle.fetches:
+                raise TypeMismatch(f"{leaf!r} was not specified in partial_run_setup", span, hint="list it in fetches")
+        values = self.run(leaves, handle.fed)
+        known = ((x, value) for x, value in zip(leaves, values, strict=True) if not isinstance(x, (Operation, Hosted)))
+        handle.fed.update(known)  # computed once
+        return tree.unflatten(structure, values)
+
+    def list_devices(self) -> list[Any]:
+        """The devices that the session has: those of its cluster, or this process."""
+        return list_local_devices()
+
+    @property
+    def graph_def(self) -> Any:
+        """That of the graph."""
+        return self.graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> str:
+        """The target."""
+        return ""
+
+    def reset(self) -> None:
+        """Forget the values of variables."""
+        self._cell = Cell({})
 
     def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
         """Every possible outcome of a run, over every order of firings; see `ut.behaviors`."""
@@ -146,7 +206,7 @@ class Session:
         begin(chosen)
         request = self._request(fetches, feed_dict, cluster)
         if not request.leaves:
-            return request.results([])
+            return request.results([], self._cell.value)
         asked.begin(request.fetched.program.captured.library)
         return self._execute(request, self._inputs(request, chosen), chosen, asked)
 
@@ -156,6 +216,7 @@ class Session:
         leaves, structure = flatten_fetches(self.graph, fetches, span)
         fed = feeds_of(self.graph, feed_dict, span)
         try:
+            leaves, fed = self._with_images(leaves, fed)
             fetched = make_fetched(self.graph, leaves, list(fed), cluster)
         except UndertowError as fault:
             fault.span = fault.span or span
@@ -164,6 +225,27 @@ class Session:
             if port not in fed and not self._is_fed_by_runs(port):
                 raise missing(self.graph, port, span)
         return _Request(leaves, structure, fetched, fed)
+
+    def _with_images(self, leaves: list[Any], fed: dict[Port, Any]) -> tuple[list[Any], dict[Port, Any]]:
+        """Fetches and feeds, with what this run's shapes make of tensors whose shapes were not known."""
+        late = self.graph.late
+        if not late.made_by:
+            return leaves, fed
+        tokens = [leaf.token if isinstance(leaf, Operation) else leaf for leaf in computed(leaves)]
+        with self.graph.lock:
+            images = late.images_of([token.port for token in tokens], fed_types(self.graph, fed))
+        if images is None:
+            return leaves, fed
+        found = (images.get(token.port, token) for token in tokens)
+        leaves = [
+            leaf.made_of([next(found) for _ in leaf.tensors])
+            if isinstance(leaf, Hosted)
+            else Operation(next(found))
+            if isinstance(leaf, Operation)
+            else next(found)
+            for leaf in leaves
+        ]
+        return leaves, {images[port].port if port in images else port: value for port, value in fed.items()}
 
     def _inputs(self, request: _Request, chosen: Settings) -> list[Any]:
         return [request.fed[p] if p in request.fed else self._run_value(p, chosen) for p in request.fetched.inputs]
@@ -197,13 +279,13 @@ class Session:
 
         try:
             if not fetched.written:
-                return request.results(run(dict(self._cell.value)))
+                return request.results(run(dict(self._cell.value)), self._cell.value)
 
             def work(cells: dict[str, Any]) -> Any:
                 before, state = cells["values"], dict(cells["values"])
                 values = run(state)
                 cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
-                return request.results(values)
+                return request.results(values, before)
 
             return transact({"values": self._cell}, ["values"], work, lambda held: held, lambda _: "variables")
         except RunError:  # some are OSErrors too
@@ -211,6 +293,19 @@ class Session:
         except OSError as fault:
             check_written(fault, chosen)
             raise
+
+
+@dataclass(eq=False)
+class PartialRun:
+    """A run whose feeds come one after the other: what it may fetch and be fed, and what it was."""
+
+    fetches: set[Any]
+    feeds: set[Any]
+    fed: dict[Any, Any] = field(default_factory=dict)
+
+
+def _port_of(value: Any) -> Any:
+    return getattr(getattr(value, "token", value), "port", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +317,10 @@ class _Request:
     fetched: Fetched
     fed: dict[Port, Any]
 
-    def results(self, values: Sequence[Any]) -> Any:
-        """Values of the tensors, in the structure of the fetches."""
+    def results(self, values: Sequence[Any], held: Any = NOTHING) -> Any:
+        """Values of the tensors, in the structure of the fetches. `held`: those of variables."""
         rest = iter(values)
-        return tree.unflatten(self.structure, [_given(leaf, rest) for leaf in self.leaves])
+        return tree.unflatten(self.structure, [_given(leaf, rest, held) for leaf in self.leaves])
 
 
 class InteractiveSession(Session):
@@ -244,12 +339,12 @@ class InteractiveSession(Session):
         super().close()
 
 
-def _given(leaf: Any, values: Iterator[Any]) -> Any:
-    """What a fetch returns, from the next ones of the values that were computed."""
+def _given(leaf: Any, values: Iterator[Any], held: Any) -> Any:
+    """What a fetch returns, from the next ones of the values that were computed, and those of variables."""
     if isinstance(leaf, Operation):
         return None
-    if isinstance(leaf, Composed):
-        return leaf.compose([next(values) for _ in leaf.tensors])
+    if isinstance(leaf, Hosted):
+        return leaf.value_in(held, [next(values) for _ in leaf.tensors])
     return _own(next(values))
 
 

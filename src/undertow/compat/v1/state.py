@@ -15,8 +15,11 @@ import numpy as np
 from undertow.compat.v1.array import drawn
 from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, group
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.late import recorded
 from undertow.compat.v1.place import here
+from undertow.compat.v1.shapes import TensorShape
 from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, named, with_reads, writing
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.frontend.syntax.annotations import convert
@@ -27,7 +30,7 @@ from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Attrs
 from undertow.passes.markers.paths import UPDATE
 from undertow.tracebacks import boundaries
-from undertow.types import Type, dtype_of
+from undertow.types import Type
 from undertow.types import type_of as numpy_type_of
 
 __all__ = [
@@ -114,8 +117,14 @@ class Variable:
         """The type of its elements."""
         return self.type.dtype
 
-    shape: Any = Tensor.shape
-    get_shape: Any = Tensor.get_shape
+    @property
+    def shape(self) -> TensorShape:
+        """The dimensions as known before a run."""
+        return TensorShape([d if isinstance(d, int) else None for d in self.type.shape])
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self.shape
 
     @property
     def name(self) -> str:
@@ -135,6 +144,7 @@ class Variable:
 
     # -- reading and assigning -----------------------------------------------------------------------------
 
+    @recorded
     def read_value(self) -> Tensor:
         """The value at this point, after the current control dependencies."""
         with writing(self):
@@ -160,6 +170,20 @@ class Variable:
                     main.region, main.controls, main.device = saved
         return self._fetched
 
+    def _ref(self) -> Variable:
+        """Itself: there are no references to its memory."""
+        return self
+
+    @property
+    def handle(self) -> Variable:
+        """Itself, for operations that take a handle."""
+        return self
+
+    @property
+    def device(self) -> str:
+        """Where it is placed: in the process of the session."""
+        return ""
+
     def initialized_value(self) -> Tensor:
         """Its initial value, for use in initial values of other variables."""
         return self.initial_value
@@ -174,18 +198,22 @@ class Variable:
 
         session_for(session, self).run(self.initializer, {self.initial_value: value})
 
+    @recorded
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace the value; returns the new one."""
         return named(self._assign("set", value), name)
 
+    @recorded
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Add to the value, atomically; returns the new one."""
         return named(self._assign("add", delta), name)
 
+    @recorded
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Subtract from the value, atomically; returns the new one."""
         return named(self._assign("subtract", delta), name)
 
+    @recorded
     def updated(self, how: str, value: Any) -> Tensor:
         """The new value after an update, which follows all reads of the run that no control edge puts after it."""
         return self._assign(how, value, **{UPDATE: True})

@@ -5,6 +5,7 @@ A summary is fetched like a tensor: the run computes the tensors that it shows, 
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import threading
@@ -12,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from undertow.compat.v1.collection import GraphKeys
-from undertow.compat.v1.composed import Composed
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.hosted import Hosted
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Tensor, as_tensor, is_tensor_like
@@ -37,16 +38,28 @@ class Part(NamedTuple):
     make: Callable[[str, Any], Sequence[SummaryValue]]
 
 
-class SummaryTensor(Composed):
+class SummaryTensor(Hosted):
     """What `tf.summary.scalar` and its like return: fetched, the bytes of a Summary."""
 
-    def __init__(self, graph: Graph, tag: str, parts: Sequence[Part]) -> None:
-        super().__init__(graph, f"{tag}:0", [part.tensor for part in parts if part.tensor is not None])
-        self.parts = tuple(parts)
+    def __init__(self, graph: Graph, name: str, parts: Sequence[Part] = ()) -> None:
+        super().__init__(graph, name)
+        self.parts = list(parts)
 
-    def compose(self, values: Sequence[Any]) -> bytes:
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """The tensors that it shows."""
+        return [part.tensor for part in self.parts if part.tensor is not None]
+
+    def made_of(self, tensors: Sequence[Any]) -> SummaryTensor:
+        """The same of other tensors."""
+        rest = iter(tensors)
+        other = copy.copy(self)
+        other.parts = [part if part.tensor is None else part._replace(tensor=next(rest)) for part in self.parts]
+        return other
+
+    def value_in(self, values: dict[str, Any], computed: Sequence[Any] = ()) -> bytes:
         """The bytes of the Summary."""
-        rest = iter(values)
+        rest = iter(computed)
         made = [part.make(part.tag, None if part.tensor is None else next(rest)) for part in self.parts]
         return Summary([value for found in made for value in found]).SerializeToString()
 
@@ -59,10 +72,10 @@ def _numbers(name: str, values: Any, collections: Any, family: str | None, make:
 def _add(graph: Graph, name: str, tensor: Any, collections: Any, family: str | None, make: Any) -> SummaryTensor:
     if not isinstance(name, str) or not name:
         raise TypeMismatch(f"the name of a summary is {brief(name)}", here(), hint='write tf.summary.scalar("loss", x)')
-    # As in TensorFlow, the family stands before the tag, and before the name in it.
     name = re.sub(r"[^\w.\-/]", "_", name, flags=re.ASCII)
-    tag = graph.unique_name(name) if family is None else f"{family}/{graph.unique_name(f'{family}/{name}')}"
-    summary = SummaryTensor(graph, tag, [Part(tag, tensor, make)])
+    summary = SummaryTensor(graph, name if family is None else f"{family}/{name}")
+    tag = summary.name.removesuffix(":0")  # as in TensorFlow, the family stands before it, and in it
+    summary.parts.append(Part(tag if family is None else f"{family}/{tag}", tensor, make))
     graph.add_to_collections([GraphKeys.SUMMARIES] if collections is None else collections, summary)
     return summary
 
@@ -111,7 +124,7 @@ def merge(inputs: Sequence[Any], collections: Any = None, name: str | None = Non
     if len({part.graph for part in parts}) > 1:
         raise GraphError("summaries of several graphs cannot be merged", here(), hint="merge those of one graph")
     graph = parts[0].graph
-    merged = SummaryTensor(graph, graph.unique_name(name or "Merge/MergeSummary"), [p for s in parts for p in s.parts])
+    merged = SummaryTensor(graph, name or "Merge/MergeSummary", [part for summary in parts for part in summary.parts])
     graph.add_to_collections(collections, merged)
     return merged
 

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.errors import of_graph, of_kind
 from undertow.compat.v1.graph import Graph, NativeContext, another_graph, get_default_graph
+from undertow.compat.v1.late import recorded
 from undertow.compat.v1.place import here
+from undertow.compat.v1.shapes import TensorShape
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.trace.builder import Builder
@@ -25,11 +28,10 @@ from undertow.frontend.values.traced import Traced, capturing, context, emit, op
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.ops.op import CATALOGUE, find
-from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
+from undertow.types import DType, bool_, f32, i32, type_of
+from undertow.viz.graphdef import operator_name
 
 _KINDS = ("bool", "int", "float")
-_TYPES = {"param": "Placeholder", "matmul": "MatMul", "read": "ReadVariableOp", "subtract": "Sub", "multiply": "Mul",
-          "loop": "While", "divide": "RealDiv"}  # fmt: skip
 # The TensorFlow names of functions in hints; those of operators are in their rows.
 _WORDS = {
     **{row.public: row.names("tf.")[0] for row in CATALOGUE.values() if row.names("tf.")},
@@ -41,31 +43,6 @@ _WORDS = {
 def in_tensorflow_words(hint: str) -> str:
     """A hint with the TensorFlow names of functions."""
     return re.sub(r"\but\.(\w+)", lambda match: f"tf.{_WORDS[match[1]]}" if match[1] in _WORDS else match[0], hint)
-
-
-class TensorShape(tuple[int | None, ...]):
-    """The dimensions of a tensor as known before a run; None where unknown."""
-
-    __slots__ = ()
-
-    def as_list(self) -> list[int | None]:
-        """The dimensions as a list."""
-        return list(self)
-
-    @property
-    def ndims(self) -> int:
-        """The number of dimensions."""
-        return len(self)
-
-    rank = ndims
-
-    def is_fully_defined(self) -> bool:
-        """Is every dimension known?"""
-        return None not in self
-
-    def num_elements(self) -> int | None:
-        """The number of elements, if it is known."""
-        return None if None in self else int(np.prod([d for d in self if d is not None], dtype=np.int64))
 
 
 class Tensor(Traced):
@@ -101,7 +78,10 @@ class Tensor(Traced):
     @property
     def shape(self) -> TensorShape:
         """The dimensions as known before a run; `tf.shape(x)` has them all, at run time."""
-        return TensorShape(d if isinstance(d, int) else None for d in self.type.shape)
+        own = self.graph.late.met(self) if self.builder.kind == "main" else self
+        if self.builder.kind == "main" and own is self and self.graph.late.is_late(self):
+            return TensorShape(None)
+        return TensorShape([d if isinstance(d, int) else None for d in own.type.shape])
 
     def get_shape(self) -> TensorShape:
         """The same as `shape`."""
@@ -140,20 +120,35 @@ class Tensor(Traced):
     def _apply(self, name: str, *operands: Any) -> Any:
         return apply(getattr(functions, name), operands)
 
+    @recorded
     def __getitem__(self, key: Any) -> Any:
         with writing(self):
             return wrap(getitem(self, with_reads(key)))
 
+    @recorded
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         with writing(self):
             return wrap(super().__array_ufunc__(ufunc, method, *(with_reads(x) for x in inputs), **kwargs))
 
+    @recorded
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         with writing(self):
             return wrap(super().__array_function__(func, types, args, kwargs))
 
     def set_shape(self, shape: Any) -> None:
-        """Accepted and ignored: the graph infers shapes."""
+        """Accepted: the graph infers shapes. One that does not fit is an error."""
+        self.shape.assert_is_compatible_with(shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take it."""
+        nodes = self.builder.nodes
+        numbers = (number for number, node in enumerate(nodes) if self.port in node.inputs)
+        return [Operation(Tensor(self.builder, Port(number))) for number in numbers]
+
+    @property
+    def value_index(self) -> int:
+        """The number of the output of its operation."""
+        return self.port.index
 
 
 class Operation:
@@ -188,7 +183,7 @@ class Operation:
             return "Const" if node.controls[:1] == (Port(0),) or not node.controls else "NoOp"
         if node.op == "call":
             return node.attrs.text("callee")
-        return _TYPES.get(node.op) or "".join(part.capitalize() for part in node.op.split("_"))
+        return "While" if node.op == "loop" else operator_name(node.op)
 
     @property
     def _id(self) -> int:
@@ -260,6 +255,8 @@ def writing(*values: Any) -> Iterator[Graph]:
             GraphError("Graph is finalized and cannot be modified.", here(), hint="add everything before finalize()"),
             RuntimeError,
         )
+    builder = graph.ctx.open_builder
+    outside, builder.region = builder.region, _innermost(builder, values)
     with graph.lock, capturing(graph.ctx):
         try:
             yield graph
@@ -268,6 +265,22 @@ def writing(*values: Any) -> Iterator[Graph]:
             fault.hint = in_tensorflow_words(fault.hint)
             of_graph(fault)
             raise
+        finally:
+            builder.region = outside
+
+
+def _innermost(builder: Builder, values: Sequence[Any]) -> int:
+    """The region for an operation: the current one, or a side of a `switch` inside it that one of the values is on."""
+    region = builder.region
+    for value in values:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, Tensor) and item.builder is builder:
+                at = inside = builder.home(item.port)
+                while at != region and (parent := builder.regions[at].parent) is not None:
+                    at = parent
+                if at == region:
+                    region = inside
+    return region
 
 
 def wrap(value: Any) -> Any:
@@ -308,8 +321,16 @@ def with_reads(value: Any) -> Any:
         raise TypeMismatch(f"{value!r} has no value", here(), hint="use it in tf.control_dependencies, or fetch it")
     if isinstance(value, (list, tuple, dict)):
         leaves, structure = tree.flatten(value, is_tensor_like)
-        return tree.unflatten(structure, [read(leaf) for leaf in leaves])
-    return read(value)
+        return tree.unflatten(structure, [_met(read(leaf)) for leaf in leaves])
+    return _met(read(value))
+
+
+def _met(value: Any) -> Any:
+    """A tensor, or its image while calls are repeated: see late.py."""
+    if not isinstance(value, Tensor) or value.builder.kind != "main":
+        return value
+    found = value.graph.late.met(value)
+    return found if found is value else wrap(found)
 
 
 def is_tensor_like(value: Any) -> bool:
@@ -396,12 +417,14 @@ def operands(values: Sequence[Any]) -> list[Any]:
     return [fitted(value, tensors[0].dtype) for value in arguments]
 
 
+@recorded
 def apply(function: Callable[..., Any], args: Sequence[Any], name: str | None = None, **options: Any) -> Any:
     """A library function applied to the user's arguments, as tensors."""
     with writing(*args):
         return named(wrap(function(*operands(args), **options)), name)
 
 
+@recorded
 def as_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor as it is, a variable's value, anything else as a constant."""
     wanted = None if dtype is None else dtype_of(dtype)
