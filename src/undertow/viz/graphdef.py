@@ -199,11 +199,11 @@ class _Writer:
             types = types or [self._type(pred)] * 2
         orders = [operand for operand in data if isinstance(operand, Port) and self._type(operand) == CTL]
         data = [operand for operand in data if operand not in orders]
-        is_constant = node.op == "identity" and len(data) == 1 and isinstance(data[0], Const)
-        if is_constant and self.is_main and node.region == 0 and controls and controls[0] != Port(0):
+        constant = data[0] if node.op == "identity" and data and isinstance(data[0], Const) else None
+        if constant is not None and self.is_main and node.region == 0 and controls and controls[0] != Port(0):
             made.op = "NoOp"  # as `tf.group` makes them: only their order counts
-        elif node.op == "identity" and isinstance(data[0], Const):
-            made.op, made.attr = "Const", _constant(data[0])
+        elif constant is not None:
+            made.op, made.attr = "Const", _constant(constant)
         else:
             made.input = [self._operand(name, k, operand, len(data), device) for k, operand in enumerate(data)]
             of = self._type(data[0]).dtype if data else types[0].dtype if types else None

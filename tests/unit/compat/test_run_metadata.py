@@ -71,6 +71,17 @@ def test_a_run_that_fails_has_times():
     assert metadata.step_stats.dev_stats
 
 
+def test_the_modules_of_tensorflow():
+    from undertow.compat.v1.core.framework.graph_pb2 import GraphDef
+    from undertow.compat.v1.core.framework.summary_pb2 import Summary
+    from undertow.compat.v1.core.protobuf.config_pb2 import RunMetadata
+    from undertow.compat.v1.python.client import timeline as theirs
+    from undertow.compat.v1.python.summary import summary
+
+    assert (theirs, summary, RunMetadata) == (timeline, tf.summary, tf.RunMetadata)
+    assert (GraphDef, Summary) == (tf.GraphDef, tf.Summary)
+
+
 def test_timeout_in_ms():
     loop = tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 10, [tf.constant(0)])
     with tf.Session() as session, pytest.raises(ut.Timeout):
