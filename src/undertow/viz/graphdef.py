@@ -30,6 +30,7 @@ from undertow.errors import GraphError
 from undertow.ir.graph import Attr, Const, FunctionGraph, Library, Node, Operand, Port
 from undertow.ir.names import Names
 from undertow.ir.structure import ENTERS
+from undertow.ir.walk import reachable
 from undertow.types import CTL, DType, Type
 from undertow.viz.messages import (
     DATA_TYPE_OF,
@@ -50,7 +51,7 @@ from undertow.viz.messages import (
 )
 
 _PRODUCER = 134  # the version of graphs that TensorFlow 1.15 writes
-_NO_HIDDEN: Mapping[str, Sequence[str]] = {}
+_NO_NAMES: Mapping[str, Sequence[str]] = {}
 
 
 class _Named(NamedTuple):
@@ -82,9 +83,15 @@ _ASSIGNS = {"set": "AssignVariableOp", "add": "AssignAddVariableOp", "subtract":
 
 
 def graph_def(
-    library: Library, hidden: Collection[str] = (), results: Mapping[str, Sequence[str]] = _NO_HIDDEN
+    library: Library,
+    hidden: Collection[int] = (),
+    unknown: Collection[int] = (),
+    results: Mapping[str, Sequence[str]] = _NO_NAMES,
 ) -> GraphDef:
-    """The message. `hidden` are names of nodes of main to leave out, `results` names of the results of functions."""
+    """The message. `results` are names of the results of functions.
+
+    Of main's nodes, those in `hidden` are left out unless others need them, and those in `unknown` have no known shape.
+    """
     names = Names()
     functions = {name: names.fresh(_valid(name, "")) for name in library.functions if name != library.main}
     writers = {
@@ -92,7 +99,7 @@ def graph_def(
         for name in library.functions
     }
     signatures = {name: writers[name].results for name in functions}
-    main = writers[library.main].nodes(signatures, hidden)
+    main = writers[library.main].nodes(signatures, hidden, unknown)
     bodies = [writers[name].function(called, signatures) for name, called in functions.items()]
     return GraphDef(main, FunctionDefLibrary(bodies) if bodies else None, VersionDef(_PRODUCER))
 
@@ -148,13 +155,30 @@ class _Writer:
         self.arrays: dict[Const, str] = {}  # arrays may be large: each is written once
         self.signatures: Mapping[str, Sequence[str]] = {}
 
-    def nodes(self, signatures: Mapping[str, Sequence[str]], hidden: Collection[str] = ()) -> list[NodeDef]:
+    def nodes(
+        self, signatures: Mapping[str, Sequence[str]], hidden: Collection[int] = (), unknown: Collection[int] = ()
+    ) -> list[NodeDef]:
         """The nodes of main, or of a body."""
         self.signatures = signatures
-        for number, node in enumerate(self.graph.nodes):
-            if node.op != "start" and node.name not in hidden and (self.is_main or number not in self.params):
+        for number in self._shown(hidden):
+            node = self.graph.nodes[number]
+            if node.op != "start" and (self.is_main or number not in self.params):
                 self._node(number, node)
+                if number in unknown:
+                    _forget_shape(self.written[-1])
         return self.written
+
+    def _shown(self, hidden: Collection[int]) -> Sequence[int]:
+        """The nodes that are not hidden, and what they need."""
+        everything = range(len(self.graph.nodes))
+        if not hidden:
+            return everything
+
+        def needed(number: int) -> list[int]:
+            node = self.graph.nodes[number]
+            return [port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port)]
+
+        return sorted(reachable([number for number in everything if number not in hidden], needed))
 
     def function(self, called: str, signatures: Mapping[str, Sequence[str]]) -> FunctionDef:
         """The graph of a function, a loop or a map."""
@@ -320,6 +344,19 @@ def _constant(value: Const) -> dict[str, AttrValue]:
     return {
         "dtype": AttrValue(type=kind), "value": AttrValue(tensor=tensor), "_output_shapes": _shapes([value.type]),
     }  # fmt: skip
+
+
+def _forget_shape(node: NodeDef) -> None:
+    """Say that only a run knows the shape of what a node computes."""
+    for key in ("_output_shapes", "shape"):
+        if key in node.attr:
+            node.attr[key] = _UNKNOWN[key]
+
+
+_UNKNOWN = {
+    "_output_shapes": AttrValue(list=ListValue(shape=[TensorShapeProto(unknown_rank=True)])),
+    "shape": AttrValue(shape=TensorShapeProto(unknown_rank=True)),
+}
 
 
 def _attr(key: str, value: Attr) -> AttrValue:

@@ -56,6 +56,18 @@ def test_what_is_fed_leaves_no_trace():
     assert str(tf.get_default_graph().as_graph_def()).startswith(before[:200])
 
 
+def test_shapes_that_only_runs_know():
+    """A placeholder without a shape is of unknown rank, and what runs make for the shapes that they get is not shown."""
+    x = tf.placeholder(tf.float32, name="x")
+    y = tf.multiply(x, 2.0, name="y")
+    before = tf.get_default_graph().as_graph_def()
+    with tf.Session() as session:
+        assert session.run(y, {x: [1.0, 2.0]}).tolist() == [2.0, 4.0]
+    nodes = {node.name: node for node in tf.get_default_graph().as_graph_def().node}
+    assert str(tf.get_default_graph().as_graph_def()) == str(before)
+    assert nodes["x"].attr["shape"].shape.unknown_rank and nodes["y"].attr["_output_shapes"].list.shape[0].unknown_rank
+
+
 def test_control_edges():
     v = tf.Variable(1.0, name="v")
     with tf.control_dependencies([v.assign_add(1.0)]):

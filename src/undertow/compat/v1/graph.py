@@ -433,9 +433,10 @@ class Graph(Naming, Collections):
             main = self._whole()
             while close(self, self._reached(main)):
                 main = self._whole()
-            instead = {self.name_of(param.node) for param in self._fed.values()}
+            hidden = {param.node for param in self._fed.values()} | self.late.image_nodes
+            unknown = {port.node for port in self.late.made_by}
             results = {c: known.result_names for name, known in self.declared.items() for c in self.callees_of(name)}
-            return graph_def(library_of(main, self.writer.graphs), instead, results)
+            return graph_def(library_of(main, self.writer.graphs), hidden, unknown, results)
 
     def _whole(self) -> FunctionGraph:
         """The main graph as it is, with the names of its operations."""
