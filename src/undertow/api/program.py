@@ -373,7 +373,7 @@ class GraphView:
         return dot(self.static)
 
     @property
-    def plain(self) -> StaticGraph:
+    def captured_graph(self) -> StaticGraph:
         """The static graph of the functions as they were captured: `explain` and other readers of graphs take it."""
         return flatten(self.captured, self.static.name)
 

@@ -150,7 +150,7 @@ def graph(
             graphdef.parent.mkdir(parents=True, exist_ok=True)
             is_text = graphdef.suffix == ".pbtxt"
             graphdef.write_bytes(str(message).encode() if is_text else message.SerializeToString())
-            functions = 0 if message.library is None else len(message.library.function)
+            functions = len(message.library.function)
             typer.echo(f"Wrote {graphdef}: {functions} function{'s' * (functions != 1)}", err=True)
             return
         if passes:

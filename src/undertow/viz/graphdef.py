@@ -101,7 +101,7 @@ def graph_def(
     signatures = {name: writers[name].results for name in functions}
     main = writers[library.main].nodes(signatures, hidden, unknown)
     bodies = [writers[name].function(called, signatures) for name, called in functions.items()]
-    return GraphDef(main, FunctionDefLibrary(bodies) if bodies else None, VersionDef(_PRODUCER))
+    return GraphDef(main, FunctionDefLibrary(bodies), VersionDef(_PRODUCER))
 
 
 def _valid(name: str, also: str = "/") -> str:

@@ -23,6 +23,7 @@ from undertow.viz.protobuf import (
     keyed_texts,
     message,
     messages,
+    part,
     single,
     singles,
     text,
@@ -63,7 +64,7 @@ class TensorProto(Message):
     """A tensor: its elements' bytes, or texts."""
 
     dtype: int = enum(1, DATA_TYPES)
-    tensor_shape: TensorShapeProto | None = message(2)
+    tensor_shape: TensorShapeProto = part(2, TensorShapeProto)
     tensor_content: bytes = data(4)
     string_val: list[bytes] = datas(8)
 
@@ -151,14 +152,14 @@ class IndexedArgAttrs(Message):
     """An entry of a map from the numbers of arguments."""
 
     key: int = integer(1)
-    value: ArgAttrs | None = message(2)
+    value: ArgAttrs = part(2, ArgAttrs)
 
 
 @dataclass
 class FunctionDef(Message):
     """A function: in its body, inputs are `argument`, `node:output:index` and `^node`."""
 
-    signature: OpDef | None = message(1)
+    signature: OpDef = part(1, OpDef)
     node_def: list[NodeDef] = messages(3)
     ret: dict[str, str] = keyed_texts(4)
     attr: dict[str, AttrValue] = keyed_messages(5)
@@ -186,8 +187,8 @@ class GraphDef(Message):
     """A graph and its functions."""
 
     node: list[NodeDef] = messages(1)
-    library: FunctionDefLibrary | None = message(2)
-    versions: VersionDef | None = message(4)
+    library: FunctionDefLibrary = part(2, FunctionDefLibrary)
+    versions: VersionDef = part(4, VersionDef)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -321,5 +322,5 @@ class StepStats(Message):
 class RunMetadata(Message):
     """What a run did: `step_stats` has its times, if its options asked for them."""
 
-    step_stats: StepStats | None = message(1)
+    step_stats: StepStats = part(1, StepStats)
     partition_graphs: list[GraphDef] = messages(3)

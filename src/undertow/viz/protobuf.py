@@ -95,6 +95,12 @@ def _field(number: int, kind: Kind, default: Any, repeated: bool = False, keyed:
     return dataclasses.field(default=default, metadata=about)
 
 
+def part(number: int, make: Callable[[], Message]) -> Any:
+    """A message that is always there, and written unless it is empty."""
+    about = {"protobuf": functools.partial(Field, number=number, kind=_MESSAGE, default=make())}
+    return dataclasses.field(default_factory=make, metadata=about)
+
+
 def _maker(kind: Kind, usual: Any) -> Callable[..., Any]:
     def make(number: int, is_choice: bool = False) -> Any:
         """A field; one of a choice (`oneof`) is None until it is set."""
@@ -166,6 +172,10 @@ class Message:
                 yield from (_framed(field.number, field.kind, item) for item in value)
             elif value:  # packed
                 yield _delimited(field.number, b"".join(map(field.kind.encode, value)))
+
+    def HasField(self, name: str) -> bool:
+        """Is a field that is no list set?"""
+        return any(field.name == name and getattr(self, name) != field.default for field in self.fields())
 
     def ByteSize(self) -> int:
         """The length of the wire format."""

@@ -31,7 +31,7 @@ def test_nodes_have_the_names_of_operations():
     assert {n.op.name, total.op.name, again.op.name} <= nodes.keys()
     assert nodes["n"].op == "Placeholder" and nodes["n"].attr["dtype"].type == 3
     assert nodes[again.op.name].input == [total.op.name, "n"] and nodes["total"].device == "/job:w/task:1"
-    assert not graph.library
+    assert graph.library.function == [] and not graph.HasField("library") and graph.HasField("versions")
 
 
 def test_functions_are_in_the_library():
@@ -57,7 +57,7 @@ def test_what_is_fed_leaves_no_trace():
 
 
 def test_shapes_that_only_runs_know():
-    """A placeholder without a shape is of unknown rank, and what runs make for the shapes that they get is not shown."""
+    """A placeholder without a shape is of unknown rank, and what runs make for the shapes of its feeds is not shown."""
     x = tf.placeholder(tf.float32, name="x")
     y = tf.multiply(x, 2.0, name="y")
     before = tf.get_default_graph().as_graph_def()

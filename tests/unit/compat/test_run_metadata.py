@@ -55,11 +55,11 @@ def test_times_only_when_asked_for():
     metadata = tf.RunMetadata()
     with tf.Session() as session:
         session.run(x, run_metadata=metadata)
-        assert metadata.step_stats is None and metadata.partition_graphs == []
+        assert not metadata.step_stats.dev_stats and metadata.partition_graphs == []
         session.run(x, options=FULL, run_metadata=metadata)
-        assert metadata.step_stats is not None
+        assert metadata.HasField("step_stats")
         session.run(x, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
-        assert metadata.step_stats is None and metadata.partition_graphs[0].node[0].op == "Const"
+        assert not metadata.step_stats.dev_stats and metadata.partition_graphs[0].node[0].op == "Const"
         assert session.run(x, options=FULL) == 1.0
 
 
@@ -126,7 +126,8 @@ def test_an_event_file_has_it(tmp_path):
         (lambda s, x: s.run(x, options=3), "options of a run must be tf.RunOptions, not 3"),
         (lambda s, x: s.run(x, run_metadata={}), "run_metadata must be tf.RunMetadata"),
         (lambda s, x: tf.RunOptions(trace_level=7), "no trace_level 7"),
-        (lambda s, x: timeline.Timeline(None), "None is not what a run has left"),
+        (lambda s, x: timeline.Timeline(None), "and None is none"),
+        (lambda s, x: timeline.Timeline(tf.RunMetadata().step_stats), "have no times"),
     ],
 )
 def test_what_is_refused(call, says):

@@ -26,7 +26,7 @@ def by_name(nodes: list[NodeDef]) -> dict[str, NodeDef]:
 
 def check(graph: GraphDef) -> None:
     """Every input is there, every name can be TensorFlow's, every function that is entered is in the library."""
-    functions = graph.library.function if graph.library is not None else []
+    functions = graph.library.function
     assert len({function.signature.name for function in functions}) == len(functions)
     check_nodes(graph.node, set(), r"(\^[^:^]+|[^:^]+(:\d+)?)")
     for function in functions:

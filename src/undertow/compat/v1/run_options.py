@@ -15,6 +15,7 @@ from undertow.ir.graph import Library, StaticGraph
 from undertow.tracebacks import boundaries
 from undertow.viz.graphdef import graph_def
 from undertow.viz.messages import RunMetadata as RunMetadata
+from undertow.viz.messages import StepStats
 from undertow.viz.step_stats import StepRecorder
 
 __all__ = ["RunMetadata", "RunOptions"]
@@ -78,7 +79,7 @@ class Asked:
     def begin(self, library: Library) -> None:
         """A run of this library begins: nothing is left of one before."""
         if self.metadata is not None:
-            self.metadata.step_stats = None
+            self.metadata.step_stats = StepStats()
             wants_graphs = self.options.output_partition_graphs
             self.metadata.partition_graphs = [graph_def(library)] if wants_graphs else []
 

@@ -20,9 +20,12 @@ class Timeline:
     """The times of a run: `Timeline(run_metadata.step_stats)`."""
 
     def __init__(self, step_stats: Any, graph: Any = None) -> None:
-        if not isinstance(step_stats, StepStats):
+        if not isinstance(step_stats, StepStats) or not step_stats.dev_stats:
+            what = (
+                "these StepStats have no times" if isinstance(step_stats, StepStats) else f"{brief(step_stats)} is none"
+            )
             raise TypeMismatch(
-                f"{brief(step_stats)} is not what a run has left",
+                f"a timeline is of the StepStats of a run, and {what}",
                 here(),
                 hint="run with options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) and run_metadata=metadata, "
                 "then give metadata.step_stats",

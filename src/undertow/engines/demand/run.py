@@ -55,7 +55,7 @@ class Captured(Protocol):
     """What `f.graph(...)` gives: it has the graph as it was captured, which has no hoisted values."""
 
     @property
-    def plain(self) -> StaticGraph: ...
+    def captured_graph(self) -> StaticGraph: ...
 
 
 def explain(
@@ -65,7 +65,7 @@ def explain(
 
     `graph` is what `f.graph(...)` gives, or a static graph; `inputs` are the values of its inputs.
     """
-    graph = graph if isinstance(graph, StaticGraph) else graph.plain
+    graph = graph if isinstance(graph, StaticGraph) else graph.captured_graph
     values = list(inputs)
     for k, number in enumerate(graph.inputs[: len(values)]):
         if isinstance(values[k], (bool, int, float)):
