@@ -81,6 +81,7 @@ def test_it_is_a_message():
     tf.placeholder(tf.float32, [None, 2], name="x")
     graph = tf.get_default_graph().as_graph_def()
     data = graph.SerializeToString()
+    assert str(tf.Session().graph_def) == str(graph)
     assert isinstance(graph, tf.GraphDef) and len(data) == graph.ByteSize()
     (node,) = decoded(data)[1]
     assert one(decoded(node), 1) == b"x"

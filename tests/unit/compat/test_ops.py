@@ -233,7 +233,9 @@ def test_cond():
     assert tf.cond(x > 0, lambda: [x], lambda: [1], strict=True)[0].dtype == tf.int32
     for value, expected in ((20, [40, 3, 20, 1.5]), (5, [10, 2, 5, 1.5]), (-4, [4, -4, 0, -2])):
         assert run([choice, nested, several["a"], several["b"][0]], {x: value}) == expected
-    assert run(tf.cond(True, lambda: 1, lambda: 2) + tf.constant(0)) == 1
+    assert run(tf.cond(tf.constant(True), lambda: 1, lambda: 2) + tf.constant(0)) == 1
+    with pytest.raises(TypeError, match="must not be a Python bool"):
+        tf.cond(True, lambda: 1, lambda: 2)
 
 
 def test_only_the_branch_that_is_taken_runs():
@@ -274,8 +276,11 @@ def test_loops_in_loops_and_branches():
 
 def test_growing_arrays_in_loops():
     start = tf.constant([1])
-    grown = tf.while_loop(lambda x: tf.size(x) < 5, lambda x: tf.concat([x, x], 0), [start])
+    test, twice = lambda x: tf.size(x) < 5, lambda x: tf.concat([x, x], 0)
+    grown = tf.while_loop(test, twice, [start], shape_invariants=[tf.TensorShape([None])])
     assert run(grown).tolist() == [1] * 8
+    with pytest.raises(ValueError, match=r"x is not an invariant for the loop. It enters the loop with shape \[1\]"):
+        tf.while_loop(test, twice, [start])
 
 
 def test_map_fn():

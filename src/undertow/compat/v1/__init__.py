@@ -18,33 +18,36 @@ from undertow.compat.v1 import function as function
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
 from undertow.compat.v1 import summary as summary
-from undertow.compat.v1 import timeline as timeline
-from undertow.compat.v1 import testing as test
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
-from undertow.compat.v1.collection import *  # noqa: F403
-from undertow.compat.v1.config import *  # noqa: F403
 from undertow.compat.v1.control import *  # noqa: F403
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.gradients import *  # noqa: F403
 from undertow.compat.v1.graph import Graph as Graph
 from undertow.compat.v1.graph import get_default_graph as get_default_graph
 from undertow.compat.v1.graph import reset_default_graph as reset_default_graph
+from undertow.compat.v1.graphs.collection import *  # noqa: F403
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.overrides import *  # noqa: F403
+from undertow.compat.v1.graphs.scopes import *  # noqa: F403
+from undertow.compat.v1.graphs.seeds import *  # noqa: F403
+from undertow.compat.v1.graphs.shapes import *  # noqa: F403
+from undertow.compat.v1.graphs.sparse import SparseTensor as SparseTensor
 from undertow.compat.v1.math import *  # noqa: F403
-from undertow.compat.v1.mirror import install
-from undertow.compat.v1.mirrored import mirrored, run_app
+from undertow.compat.v1.mirrored import testing as test
+from undertow.compat.v1.mirrored import timeline as timeline
+from undertow.compat.v1.mirrored.config import *  # noqa: F403
+from undertow.compat.v1.mirrored.modules import install
+from undertow.compat.v1.mirrored.own_names import mirrored, run_app
+from undertow.compat.v1.mirrored.run_options import *  # noqa: F403
 from undertow.compat.v1.missing import explain
-from undertow.compat.v1.run_options import *  # noqa: F403
-from undertow.compat.v1.raw import tuple, with_dependencies
-from undertow.compat.v1.scopes import *  # noqa: F403
-from undertow.compat.v1.seeds import *  # noqa: F403
+from undertow.compat.v1.raw import strided_slice as strided_slice
+from undertow.compat.v1.raw import tuple as tuple
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
 from undertow.compat.v1.summary import Event as Event
 from undertow.compat.v1.summary import Summary as Summary
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
-from undertow.compat.v1.shapes import *  # noqa: F403
 from undertow.types import DType as DType
 from undertow.types import bool_, f32, f64, i32, i64
 from undertow.viz.messages import GraphDef as GraphDef

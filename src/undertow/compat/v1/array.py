@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
-from undertow.compat.v1.hosted import Text, is_text
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
+from undertow.compat.v1.graphs.seeds import seeded
+from undertow.compat.v1.graphs.shapes import dims_of
 from undertow.compat.v1.place import here
-from undertow.compat.v1.seeds import seeded
-from undertow.compat.v1.shapes import dims_of
 from undertow.compat.v1.tensor import (
     Tensor,
     apply,
@@ -27,7 +27,7 @@ from undertow.compat.v1.tensor import (
     write_constant,
     writing,
 )
-from undertow.errors import TypeMismatch, brief
+from undertow.errors import TypeMismatch
 from undertow.frontend.functions import public as functions
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
@@ -56,7 +56,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     dims = dims_of(shape)
     type = Type(dtype_of(dtype), () if dims is None else dims)
     with graph.lock:
-        made = Tensor(graph.main, graph.param(type, graph.main.scope + (name or "Placeholder"), here()))
+        made = Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
         if dims is None:
             graph.late.add(made.port)
         return made
@@ -90,10 +90,11 @@ def constant(
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> Tensor:
     """A tensor as it is; anything else as a constant."""
-    return as_tensor(value, dtype, name)
+    made: Tensor = as_tensor(value, dtype, name)
+    return made
 
 
-def _sizes(shape: Any) -> Any:
+def sizes_of(shape: Any) -> Any:
     """The sizes of a shape that may be a tensor, or contain some."""
     sizes = with_reads(shape)
     if isinstance(sizes, Traced) and sizes.type.rank:
@@ -116,7 +117,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Any:
 
 
 def _filled(dims: Any, value: Any) -> Any:
-    sizes = _sizes(dims)
+    sizes = sizes_of(dims)
     if any(isinstance(size, Traced) for size in sizes) or isinstance(value, Traced):
         return wrap(functions.full(sizes, value))
     return write_constant(np.full([int(size) for size in sizes], value))
@@ -175,7 +176,7 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
 def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None, seed: Any = None) -> Any:
     """Random numbers, new in every run; seeds, or `ut.options(seed=...)`, make runs reproducible."""
     with writing(shape, a, b) as graph, seeded(graph, seed):
-        return named(wrap(draw(with_reads(a), with_reads(b), _sizes(shape), dtype_of(dtype))), name)
+        return named(wrap(draw(with_reads(a), with_reads(b), sizes_of(shape), dtype_of(dtype))), name)
 
 
 def random_normal(
@@ -190,7 +191,7 @@ def _integers(low: Any, high: Any, size: Any, dtype: DType) -> Any:
 
 
 def random_uniform(
-    shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Uniform numbers, new ones in every run."""
     if dtype_of(dtype).kind == "int":
@@ -229,7 +230,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 
 def _shaped(ours: Callable[..., Any], tensor: Any, shape: Any, name: str | None) -> Any:
     with writing(tensor, shape):
-        return named(wrap(ours(as_tensor(tensor), _sizes(shape))), name)
+        return named(wrap(ours(as_tensor(tensor), sizes_of(shape))), name)
 
 
 def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
@@ -294,7 +295,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """The block that starts there and has that size; -1 means up to the end."""
     with writing(input_, begin, size):
         block = as_tensor(input_)
-        for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):
+        for axis, (first, count) in enumerate(zip(sizes_of(begin), sizes_of(size), strict=True)):
             last = None if not isinstance(count, Traced) and count == -1 else first + count
             block = functions.slice_between(block, first, last, axis=axis)
         return named(wrap(block), name)

@@ -12,8 +12,8 @@ import numpy as np
 
 from undertow.compat.v1.devices import merged_device
 from undertow.compat.v1.graph import Graph, get_default_graph
-from undertow.compat.v1.hosted import Text, is_text
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Operation,
@@ -70,6 +70,8 @@ def cond(
                 hint="write tf.cond(x > 0, lambda: a, lambda: b)",
             )
     assert then is not None and other is not None
+    if isinstance(pred, (bool, np.bool_)):
+        raise TypeMismatch("pred must not be a Python bool", here(), hint="write `if`, or tf.constant(True)")
     with writing(pred) as graph:
         truth = graph.writer.interpreter.truth(with_reads(pred))
         if not isinstance(truth, Traced):
@@ -216,8 +218,8 @@ def while_loop(
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
         if shape_invariants is None:
-            for name_of_variable, before, after in zip(names[counter:], start[counter:], results, strict=True):
-                _check_invariant(name_of_variable, before, after)
+            for called, before, after in zip(names[counter:], start[counter:], results, strict=True):
+                _check_invariant(called, before, after)
         tensors = [wrap(result if back_prop else functions.stop_gradient(result)) for result in results]
         named(tensors[0], name)
         if len(tensors) == 1 and not return_same_structure:
@@ -226,17 +228,18 @@ def while_loop(
         return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
 
 
-def _check_invariant(name: str, before: Any, after: Traced) -> None:
+def _check_invariant(called: str, before: Any, after: Traced) -> None:
     """A shape that changes must be told, as in TensorFlow."""
     known = before.type.shape if isinstance(before, Traced) else np.shape(before)
-    if any(isinstance(one, int) and not isinstance(other, int) for one, other in zip(known, after.type.shape, strict=True)):
-        shown = [[d if isinstance(d, int) else None for d in shape] for shape in (known, after.type.shape)]
-        raise TypeMismatch(
-            f"The shape for {name} is not an invariant for the loop. It enters the loop with shape {shown[0]}, but has "
-            f"shape {shown[1]} after one iteration",
-            here(),
-            hint=f"say so: shape_invariants=[..., tf.TensorShape({shown[1]})]",
-        )
+    if all(not isinstance(a, int) or isinstance(b, int) for a, b in zip(known, after.type.shape, strict=True)):
+        return
+    shown = [[d if isinstance(d, int) else None for d in shape] for shape in (known, after.type.shape)]
+    raise TypeMismatch(
+        f"The shape for {called} is not an invariant for the loop. It enters the loop with shape {shown[0]}, but has "
+        f"shape {shown[1]} after one iteration",
+        here(),
+        hint=f"say so: shape_invariants=[..., tf.TensorShape({shown[1]})]",
+    )
 
 
 def _initial(value: Any) -> Any:

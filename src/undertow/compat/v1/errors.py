@@ -8,7 +8,6 @@ except tf.errors.FailedPreconditionError:  # the variable has no value yet
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any
 
@@ -131,21 +130,28 @@ def of_graph(fault: ours.UndertowError) -> None:
         of_kind(fault, ValueError)
 
 
-@functools.cache
+_JOINED: dict[tuple[type[Exception], type[Exception]], type[Exception]] = {}
+
+
 def _joined(own: type[Exception], kind: type[Exception]) -> type[Exception]:
+    if (own, kind) in _JOINED:
+        return _JOINED[own, kind]
+
     def reduce(self: Exception) -> tuple[Any, ...]:
-        return _again, (own, kind, self.args), self.__dict__
+        known: Any = own.__reduce__(self)
+        make, args = known[:2]
+        return _again, (own if make is type(self) else make, args, kind), self.__dict__
 
     body = {"__doc__": own.__doc__, "__module__": own.__module__, "__reduce__": reduce}
-    return type(own.__name__, (own, kind), body)
+    return _JOINED.setdefault((own, kind), type(own.__name__, (own, kind), body))
 
 
-def _again(own: type[Exception], kind: type[Exception], args: tuple[Any, ...]) -> Any:
-    return of_kind(own(*args), kind)
+def _again(make: Any, args: tuple[Any, ...], kind: type[Exception]) -> Any:
+    return of_kind(make(*args), kind)
 
 
-__all__ = sorted(
-    name
-    for name, value in globals().items()
-    if name.isupper() or (isinstance(value, type) and issubclass(value, OpError))
-) + ["error_code_from_exception_type", "exception_type_from_error_code"]
+__all__ = sorted([
+    *(n for n, v in globals().items() if n[0] != "_" and n.isupper()),
+    "OpError", *(kind.__name__ for kind in _CLASSES),
+    "error_code_from_exception_type", "exception_type_from_error_code",
+])  # fmt: skip

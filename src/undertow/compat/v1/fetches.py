@@ -15,9 +15,9 @@ from undertow.api.program import Program
 from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.errors import InvalidArgumentError, of_kind
 from undertow.compat.v1.graph import Graph, another_graph
-from undertow.compat.v1.hosted import Hosted, computed
+from undertow.compat.v1.graphs.hosted import Hosted, computed
+from undertow.compat.v1.graphs.rules import refuse_bad_rules
 from undertow.compat.v1.place import here
-from undertow.compat.v1.rules import refuse_bad_rules
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, brief
@@ -109,8 +109,8 @@ def by_name(graph: Graph, name: str, span: Span | None) -> Any:
     if number is None or (colon and not index.isdigit()) or int(index or 0) >= len(graph.main.nodes[number].types):
         raise of_kind(
             GraphError(
-                f"The name {name!r} refers to {'a Tensor' if colon else 'an Operation'} which does not exist: this graph "
-                f"has no {name!r}",
+                f"The name {name!r} refers to {'a Tensor' if colon else 'an Operation'} which does not exist: "
+                f"this graph has no {name!r}",
                 span,
                 hint='tensors have names such as "add:0": see x.name',
             ),

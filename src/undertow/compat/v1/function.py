@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from undertow.compat.v1.calls import misfits, result_types, said_as, signature, write_call, written
-from undertow.compat.v1.closing import entered, hidden_of
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.errors import of_graph, of_kind
 from undertow.compat.v1.graph import NEWEST, Graph, get_default_graph
-from undertow.compat.v1.late import recorded
+from undertow.compat.v1.graphs.calls import misfits, result_types, said_as, signature, write_call, written
+from undertow.compat.v1.graphs.closing import entered, hidden_of
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import recorded
+from undertow.compat.v1.graphs.rules import check_rule, write_rule
 from undertow.compat.v1.place import here, line_of
-from undertow.compat.v1.rules import check_rule, write_rule
 from undertow.compat.v1.tensor import Operation, Tensor, as_constant, as_tensor, with_reads, writing
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.trace.builder import Builder
@@ -234,12 +234,15 @@ class Defined:
         count = len(self.params)
         if not needed <= count <= most:
             takes = f"{needed}" if most == needed else f"{needed} to {most}" if most != float("inf") else "more"
-            raise of_kind(GraphError(
-                f"`{self.name}` takes {takes} argument{'' if takes == '1' else 's'}, but the specified input types are "
-                f"{count}",
-                self.span,
-                hint="write one type per argument: @function.Defun(tf.int32, tf.int32)",
-            ), ValueError)
+            raise of_kind(
+                GraphError(
+                    f"`{self.name}` takes {takes} argument{'' if takes == '1' else 's'}, but the specified input types "
+                    f"are {count}",
+                    self.span,
+                    hint="write one type per argument: @function.Defun(tf.int32, tf.int32)",
+                ),
+                ValueError,
+            )
         parameters = inspect.signature(self.python).parameters.values()
         fixed = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
         rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "x")
@@ -319,8 +322,8 @@ class Defined:
         for leaf in leaves:
             if leaf is None or isinstance(leaf, (Operation, str, dict)):
                 raise GraphError(
-                    f"`{self.name}` returns {'nothing' if leaf is None else brief(leaf)}: a function can not return None, "
-                    "operations or texts",
+                    f"`{self.name}` returns {'nothing' if leaf is None else brief(leaf)}: a function can not return "
+                    "None, operations or texts",
                     self.span,
                     hint="return tensors: one, or a tuple of them; `tf.identity` under control_dependencies makes one",
                 )
@@ -402,7 +405,9 @@ class Defined:
         """The types of its results for single numbers; if it takes none, for arrays."""
         first: UndertowError | None = None
         for rank in range(_MOST_RANK):
-            types = [t.with_shape((None,) * rank) if o else t for t, o in zip(self.params, self.open_params, strict=True)]
+            types = [
+                t.with_shape((None,) * rank) if o else t for t, o in zip(self.params, self.open_params, strict=True)
+            ]
             with Graph().as_default() as scratch:
                 callee = scratch.callee(self._join(scratch), tuple(types))
                 try:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.array import ones_like, zeros_like
-from undertow.compat.v1.closing import captured_by
 from undertow.compat.v1.control import identity
 from undertow.compat.v1.graph import Graph, another_graph
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.closing import captured_by
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing

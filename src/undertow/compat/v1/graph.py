@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from undertow.compat.v1.closing import Hidden, close
-from undertow.compat.v1.collection import Collections
 from undertow.compat.v1.errors import NotFoundError, of_kind
-from undertow.compat.v1.late import Late
-from undertow.compat.v1.names import Naming
+from undertow.compat.v1.graphs.closing import Hidden, close
+from undertow.compat.v1.graphs.collection import Collections
+from undertow.compat.v1.graphs.late import Late
+from undertow.compat.v1.graphs.names import Naming
+from undertow.compat.v1.graphs.overrides import overriding
 from undertow.compat.v1.place import here
 from undertow.errors import GraphError, Span, UndertowError
 from undertow.frontend.trace.builder import Builder
@@ -94,7 +95,7 @@ class GraphSession(CaptureSession):
     ctx: NativeContext
 
     def resolve(self, value: Traced) -> Port:
-        """The port of a tensor in the graph being written. A function copies constants, and captures what else it uses."""
+        """The port of a tensor in the graph being written. A function copies constants, and captures all else."""
         builder = self.ctx.open_builder
         if value.builder.context is not self.ctx:
             raise another_graph(value, here())
@@ -183,6 +184,7 @@ class Graph(Naming, Collections):
         self.by_get_variable: dict[str, Any] = {}  # variables that `tf.get_variable` finds, by full name
         self.finalized = False
         self.late = Late(self)
+        self.gradient_overrides: dict[str, str] = {}  # type of operation -> registered gradient
         self.programs: dict[Any, Fetched] = {}  # by fetches and feeds
         self.bad_rules: dict[str, UndertowError] = {}  # functions with gradients that make no sense
         self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
@@ -343,15 +345,16 @@ class Graph(Naming, Collections):
         if found is None or (
             declared is not None and found.number < declared.number and found.params != declared.params
         ):
+            found_types = "" if declared is None else declared.shown_params()
             raise of_kind(
                 GraphError(
                     f"`{name}` is declared and called, but never defined: it is not registered in this graph",
                     span if declared is None else declared.span or span,
-                    hint=f'define it: @function.Defun({declared.shown_params()}, func_name="{name}"), then add_to_graph',
+                    hint=f'define it: @function.Defun({found_types}, func_name="{name}"), then add_to_graph',
                 ),
                 NotFoundError,
             )
-        from undertow.compat.v1.calls import trace  # it imports this file
+        from undertow.compat.v1.graphs.calls import trace  # it imports this file
 
         trace(self, callee, found, types)
 
@@ -359,13 +362,13 @@ class Graph(Naming, Collections):
 
     def get_operations(self) -> list[Any]:
         """The operations of the main graph, in the order in which they were added."""
-        from undertow.compat.v1.elements import operations
+        from undertow.compat.v1.graphs.elements import operations
 
         return operations(self)
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """The tensor or operation that an object or a name stands for."""
-        from undertow.compat.v1.elements import element
+        from undertow.compat.v1.graphs.elements import element
 
         return element(self, obj, allow_tensor, allow_operation)
 
@@ -383,6 +386,10 @@ class Graph(Naming, Collections):
         return token.builder is self.main and self.main.home(token.port) == 0
 
     is_feedable = is_fetchable
+
+    def gradient_override_map(self, op_type_map: Mapping[str, str]) -> Any:
+        """Operations of these types, made in the block, have the gradients that were registered by these names."""
+        return overriding(self, op_type_map)
 
     def finalize(self) -> None:
         """From now on, the graph is only run."""

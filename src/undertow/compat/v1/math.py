@@ -9,9 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from undertow.compat.v1.dtypes import dtype_of
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.missing import explain
-from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.tensor import apply, as_tensor, named, operands, wrap, writing
 from undertow.frontend.functions import public as functions
 from undertow.ops.op import CATALOGUE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from undertow.compat.v1.array import gather
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.math import from_rows, reduce_sum, square
 from undertow.compat.v1.missing import explain
-from undertow.compat.v1.late import boundaries
 from undertow.compat.v1.tensor import apply
 from undertow.frontend.functions import public as functions
 

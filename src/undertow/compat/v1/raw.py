@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from builtins import tuple as builtin_tuple
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from undertow.compat.v1.array import constant, where
+from undertow.compat.v1.array import constant, sizes_of, where
 from undertow.compat.v1.control import control_dependencies, group, identity
-from undertow.compat.v1.late import boundaries
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, named, writing
 from undertow.errors import GraphError
 from undertow.ir.graph import Port
 
-__all__ = ["enter", "exit", "loop_cond", "merge", "next_iteration", "switch", "tuple", "with_dependencies"]
+__all__ = [
+    "enter",
+    "exit",
+    "loop_cond",
+    "merge",
+    "next_iteration",
+    "strided_slice",
+    "switch",
+    "tuple",
+    "with_dependencies",
+]
 
 
 class Switched(NamedTuple):
@@ -87,6 +98,27 @@ loop_cond = next_iteration
 def ref_identity(input: Any, name: str | None = None) -> Any:
     """The same value; a variable stays one."""
     return input if isinstance(input, Variable) else identity(input, name=name)
+
+
+def strided_slice(
+    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """The elements from `begin` to `end` along each of the first axes: `x[a:b, c:d]`."""
+    first, last = sizes_of(begin), sizes_of(end)
+    steps = sizes_of(strides) if strides is not None else (1,) * len(first)
+    key: list[Any] = []
+    for axis, (start, stop, step) in enumerate(zip(first, last, steps, strict=True)):
+        bit = 1 << axis
+        if ellipsis_mask & bit:
+            key.append(Ellipsis)
+        elif new_axis_mask & bit:
+            key.append(None)
+        elif shrink_axis_mask & bit:
+            key.append(start)
+        else:
+            key.append(slice(None if begin_mask & bit else start, None if end_mask & bit else stop, step))
+    return named(as_tensor(input_)[builtin_tuple(key)], name)
 
 
 def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:

@@ -22,15 +22,16 @@ from undertow.compat.v1.devices import Cluster, list_local_devices
 from undertow.compat.v1.errors import of_graph, of_kind, of_run
 from undertow.compat.v1.fetches import Fetched, by_name, fed_types, feeds_of, flatten_fetches, make_fetched, missing
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
-from undertow.compat.v1.hosted import Hosted, computed
+from undertow.compat.v1.graphs.hosted import Hosted, computed
+from undertow.compat.v1.mirrored.run_options import Asked
 from undertow.compat.v1.place import here
-from undertow.compat.v1.run_options import Asked
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, brief
 from undertow.frontend.values import tree
 from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
 from undertow.tracebacks import boundaries
+from undertow.viz.messages import GraphDef
 
 __all__ = ["InteractiveSession", "Session", "get_default_session"]
 
@@ -167,8 +168,8 @@ class Session:
         return list_local_devices()
 
     @property
-    def graph_def(self) -> Any:
-        """That of the graph."""
+    def graph_def(self) -> GraphDef:
+        """Its graph as a message: see `tf.Graph.as_graph_def`."""
         return self.graph.as_graph_def()
 
     @property

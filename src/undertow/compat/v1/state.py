@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.array import drawn
-from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, group
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.graph import get_default_graph
-from undertow.compat.v1.late import recorded
+from undertow.compat.v1.graphs.collection import GraphKeys
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import recorded
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
-from undertow.compat.v1.shapes import TensorShape
 from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, named, with_reads, writing
 from undertow.errors import GraphError, TypeMismatch, brief
 from undertow.frontend.syntax.annotations import convert
@@ -331,7 +331,7 @@ def is_variable_initialized(variable: Variable) -> Tensor:
 
 def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, name: str | None = None) -> Any:
     """A tensor with the names, as bytes, of the variables that have no value in the session that runs it."""
-    from undertow.compat.v1.hosted import UninitializedNames
+    from undertow.compat.v1.graphs.hosted import UninitializedNames
 
     return UninitializedNames([*global_variables(), *local_variables()] if var_list is None else list(var_list))
 

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.graph import Graph, get_default_graph
-from undertow.compat.v1.hosted import Hosted
+from undertow.compat.v1.graphs.collection import GraphKeys
+from undertow.compat.v1.graphs.hosted import Hosted
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Tensor, as_tensor, is_tensor_like

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.errors import of_graph, of_kind
 from undertow.compat.v1.graph import Graph, NativeContext, another_graph, get_default_graph
-from undertow.compat.v1.late import recorded
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import recorded
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
-from undertow.compat.v1.shapes import TensorShape
 from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.trace.builder import Builder
@@ -311,6 +311,8 @@ def _rename(builder: Builder, port: Port, name: str) -> None:
         builder.scope, before = "", builder.scope
         builder.rename(port, name[:-1])
         builder.scope = before
+        if builder.kind == "main":
+            builder.context.graph.exact.add(port.node)
     else:
         builder.rename(port, name)
 

@@ -1,8 +1,8 @@
 """Calls of functions: arguments, and the types of results, which may not be known yet.
 
-A bare type takes any shape: such a function is traced once for each combination of shapes. The result of a call inside a
-function that is being traced is guessed, and the function is traced again if the guess was wrong. What is only
-declared, and not defined yet, gives single numbers where its results have bare types and its arguments are numbers.
+A bare type takes any shape: such a function is traced once for each combination of shapes. The result of a call
+inside a function that is being traced is guessed, and the function is traced again if the guess was wrong. What is
+only declared, and not defined yet, gives single numbers where its results have bare types.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from undertow.compat.v1.closing import may_draw
+from undertow.compat.v1.graphs.closing import may_draw
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Tensor,
@@ -244,8 +244,8 @@ def _check_assumed(graph: Graph, callee: str, declared: Declare, defined: Define
     for name, wanted, type in zip(declared.result_names, graph.assumed.get(callee, found), found, strict=True):
         if not wanted.accepts(type):
             raise GraphError(
-                f"result `{name}` of `{declared.name}` is {said_as(type)}, but was taken for {written(wanted)} where it "
-                "was called before it was defined",
+                f"result `{name}` of `{declared.name}` is {said_as(type)}, but was taken for {written(wanted)} where "
+                "it was called before it was defined",
                 defined.span,
                 hint=f"declare its shape, {written(type)}, or define the function before it is called",
             )

@@ -1,4 +1,4 @@
-"""TensorFlow's own modules: `from tensorflow.python.ops import math_ops` becomes `from undertow.compat.v1.python.ops ...`.
+"""TensorFlow's own modules: `tensorflow.python.ops.math_ops` is `undertow.compat.v1.python.ops.math_ops`.
 
 So the imports of a program change by one word: `tensorflow` becomes `undertow.compat.v1`. Each module has all names of
 `tf`, and those below that TensorFlow keeps there alone; older names of operations, such as `mul` and `pack`, too.
@@ -16,8 +16,8 @@ ROOT = "undertow.compat.v1"
 # Modules by folder. A name that is not here is an ImportError.
 MODULES = {
     "python": "framework ops client platform training util layers summary",
-    "python.framework": "common_shapes constant_op device dtypes errors errors_impl function graph_util importer op_def "
-    "ops random_seed sparse_tensor tensor_shape tensor_util test_util",
+    "python.framework": "common_shapes constant_op device dtypes errors errors_impl function graph_util importer "
+    "op_def ops random_seed sparse_tensor tensor_shape tensor_util test_util",
     "python.ops": "array_grad array_ops check_ops clip_ops control_flow_ops data_flow_ops embedding_ops functional_ops "
     "gen_array_ops gen_control_flow_ops gen_data_flow_ops gen_functional_ops gen_logging_ops gen_math_ops gen_nn_ops "
     "gen_state_ops gradient_checker gradients gradients_impl histogram_ops init_ops linalg_ops logging_ops math_grad "
@@ -39,9 +39,11 @@ MODULES = {
 
 # Names that an operation had before; and those with an underscore, or of a generated module.
 OLDER = {
-    "mul": "multiply", "sub": "subtract", "neg": "negative", "pack": "stack", "unpack": "unstack", "concat_v2": "concat",
+    "mul": "multiply", "sub": "subtract", "neg": "negative", "pack": "stack", "unpack": "unstack",
+    "concat_v2": "concat",
     "real_div": "divide", "select": "where", "inv": "reciprocal", "_identity": "identity",
-    "_assert": "Assert", "_concat": "concat", "_mul": "multiply", "_sub": "subtract", "_neg": "negative", "_sum": "reduce_sum",
+    "_assert": "Assert", "_concat": "concat", "_mul": "multiply", "_sub": "subtract", "_neg": "negative",
+    "_sum": "reduce_sum",
     "_max": "reduce_max", "_min": "reduce_min", "_mean": "reduce_mean", "_softmax": "softmax", "_print": "Print",
     "batch_matmul": "matmul", "initialize_variables": "variables_initializer", "_shape": "shape", "_size": "size",
     "_fill": "fill", "_range": "range", "_pow": "pow", "_abs": "abs", "_all": "reduce_all", "_any": "reduce_any",
@@ -91,7 +93,7 @@ class TfLogging(ModuleType):
 
 
 def install(special: dict[str, ModuleType | dict[str, Any]]) -> dict[str, ModuleType]:
-    """Make the modules importable. `special`: modules that are ours, and names that a module has besides those of `tf`."""
+    """Make the modules importable. `special`: modules of ours, and what others have besides the names of `tf`."""
     made: dict[str, ModuleType] = {}
 
     def add(path: str) -> ModuleType:

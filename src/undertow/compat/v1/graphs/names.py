@@ -30,6 +30,7 @@ class Naming:
         self._named: dict[int, str] = {}  # node of main -> its unique name
         self._numbers: dict[str, int] = {}  # the inverse
         self._taken: dict[str, int] = {}
+        self.exact: set[int] = set()  # nodes of main that have the name of a scope: `name=scope`
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """A name that nothing in the graph has yet, inside the current name scope."""
@@ -60,7 +61,9 @@ class Naming:
         for number in range(len(self._named), count):
             node = self.main.nodes[number]
             region = self.main.regions[node.region].name if node.region else ""
-            full = self._fresh(node.name.removeprefix(f"{region}/"))
+            name = node.name.removeprefix(f"{region}/")
+            is_free = number in self.exact and name not in self._numbers
+            full = name if is_free else self._fresh(name)
             self._named[number] = full
             self._numbers[full] = number
 

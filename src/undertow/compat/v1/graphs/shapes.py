@@ -97,7 +97,9 @@ class TensorShape(tuple[int | None, ...]):
         other = TensorShape(other)
         if self.ndims is None or other.ndims is None:
             return True
-        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other, strict=True))
+        return len(self) == len(other) and all(
+            a is None or b is None or a == b for a, b in zip(self, other, strict=True)
+        )
 
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raise an error if they cannot be."""
@@ -153,7 +155,7 @@ class _AnyShape(TensorShape):
     def ndims(self) -> None:
         return None
 
-    rank = ndims  # type: ignore[assignment]
+    rank = ndims
 
     def is_fully_defined(self) -> bool:
         return False

@@ -10,6 +10,7 @@ the nodes that enter such graphs. Loops have theirs from the beginning, but for 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -33,7 +34,7 @@ _KEY = Type(i64)
 
 def hidden_of(builder: Builder) -> dict[Hidden, Port]:
     """What a function has captured, with its own parameter for it, in the order of these parameters."""
-    taken: dict[Hidden, Port] = dict(builder.lifted)
+    taken: dict[Hidden, Port] = {outer: inner for outer, inner in builder.lifted.items()}  # noqa: C416 -- other keys
     if builder.key is not None:
         taken["key"] = builder.key
     return dict(sorted(taken.items(), key=lambda item: item[1].node))
@@ -74,6 +75,9 @@ def may_draw(graph: Graph, callee: str) -> bool:
     """May a function need a random key? Yes, if some body is not known yet."""
     names = [callee]
     for name in names:
+        # Traced early; if that fails, the program may not be complete yet, and a later attempt says what is wrong.
+        with contextlib.suppress(Exception):
+            graph.body_of(name)
         if name not in graph.writer.graphs or "key" in graph.hidden.get(name, ()):
             return True
         names += (below for _, below in entered(graph.writer.graphs[name]) if below not in names)

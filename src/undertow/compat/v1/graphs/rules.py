@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from undertow.compat.v1.closing import hidden_of
 from undertow.compat.v1.errors import InvalidArgumentError, of_kind
+from undertow.compat.v1.graphs.closing import hidden_of
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Tensor, as_tensor, is_tensor_like, wrap
 from undertow.errors import GraphError, Span, TypeMismatch, UndertowError, brief
@@ -128,7 +128,7 @@ def _fit(slope: Any, arg: Tensor, defined: Defined) -> Tensor:
     if slope is None:
         zero: Tensor = wrap(functions.zeros_like(arg))
         return zero
-    value = as_tensor(slope, None if is_tensor_like(slope) else arg.dtype)
+    value: Tensor = as_tensor(slope, None if is_tensor_like(slope) else arg.dtype)
     if value.dtype != arg.dtype or value.type.rank > arg.type.rank:
         raise TypeMismatch(
             f"the gradient of `{defined.name}` for {arg!r} is {value.type}",

@@ -1,5 +1,7 @@
 """`tf.test`: test cases with sessions, and assertions on arrays."""
 
+# ruff: noqa: PT009, PT027, PT028 -- it is what tests written for unittest inherit
+
 from __future__ import annotations
 
 import contextlib
@@ -53,6 +55,7 @@ class TestCase(unittest.TestCase):
         with self._session.graph.as_default(), self._session.as_default():
             yield self._session
 
+    test_session.__test__ = False  # type: ignore[attr-defined]  # no test
     session = cached_session = test_session
 
     def get_temp_dir(self) -> str:
@@ -72,7 +75,9 @@ class TestCase(unittest.TestCase):
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """The same shape, and the same elements."""
         one, other = _array(a), _array(b)
-        self.assertEqual(one.shape, other.shape, f"Shape mismatch: expected {one.shape}, got {other.shape}. {msg or ''}")
+        self.assertEqual(
+            one.shape, other.shape, f"Shape mismatch: expected {one.shape}, got {other.shape}. {msg or ''}"
+        )
         np.testing.assert_array_equal(one, other, err_msg=msg or "")
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
@@ -88,7 +93,9 @@ class TestCase(unittest.TestCase):
                 self.assertAllClose(one_item, other_item, rtol, atol, msg)
             return
         one, other = _array(a), _array(b)
-        self.assertEqual(one.shape, other.shape, f"Shape mismatch: expected {one.shape}, got {other.shape}. {msg or ''}")
+        self.assertEqual(
+            one.shape, other.shape, f"Shape mismatch: expected {one.shape}, got {other.shape}. {msg or ''}"
+        )
         if np.float32 in (one.dtype, other.dtype):
             rtol, atol = max(rtol, 1e-6), max(atol, 1e-6)
         np.testing.assert_allclose(one, other, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)

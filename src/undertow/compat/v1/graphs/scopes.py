@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from undertow.compat.v1.collection import GraphKeys
 from undertow.compat.v1.control import control_dependencies, graph_name_scope
-from undertow.compat.v1.dtypes import dtype_of
+from undertow.compat.v1.errors import of_graph
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graphs.collection import GraphKeys
+from undertow.compat.v1.graphs.dtypes import dtype_of
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import INITIALIZERS, Variable, glorot_uniform_initializer, is_tensor, zeros_initializer
-from undertow.errors import GraphError, TypeMismatch, brief
+from undertow.errors import GraphError, TypeMismatch, UndertowError, brief
 from undertow.tracebacks import boundaries
 from undertow.types import f32
 
@@ -163,13 +164,17 @@ def get_variable(
         "shape": shape, "dtype": dtype, "initializer": initializer, "regularizer": regularizer, "trainable": trainable,
         "collections": collections, "validate_shape": validate_shape,
     }  # fmt: skip
-    if getter is not None:
-        full = f"{scope.name}/{name}" if scope.name else name
+    full = f"{scope.name}/{name}" if scope.name else name
+    try:
+        if getter is None:
+            return _find_or_make(scope, full, **settings)
         found: Variable = getter(
             lambda full_name, **options: _find_or_make(scope, full_name, **options), full, **settings
         )
         return found
-    return _find_or_make(scope, f"{scope.name}/{name}" if scope.name else name, **settings)
+    except UndertowError as fault:
+        of_graph(fault)
+        raise
 
 
 def _find_or_make(

@@ -1,4 +1,4 @@
-"""What single modules of TensorFlow have besides the names of `tf`: see mirror.py."""
+"""What single modules of TensorFlow have besides the names of `tf`: see modules.py."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from undertow.compat.v1 import config, errors, function, nest, raw, testing
+from undertow.compat.v1 import errors, function, raw
 from undertow.compat.v1.devices import list_local_devices
-from undertow.compat.v1.dtypes import dtype_of
 from undertow.compat.v1.gradients import gradients
 from undertow.compat.v1.graph import get_default_graph
-from undertow.compat.v1.mirror import ROOT, TfLogging
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.shapes import TensorShape, unknown_shape
+from undertow.compat.v1.mirrored import config, nest, testing
+from undertow.compat.v1.mirrored.modules import ROOT, TfLogging
 from undertow.compat.v1.place import here
-from undertow.compat.v1.shapes import TensorShape, unknown_shape
 from undertow.compat.v1.tensor import as_tensor
 from undertow.errors import GraphError
 from undertow.types import bool_, f32, f64, i32, i64

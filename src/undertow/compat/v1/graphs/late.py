@@ -1,8 +1,8 @@
 """Placeholders without a shape, and what depends on them: operations that are written when a run's feeds are known.
 
-Until then such a tensor stands in the graph as if the placeholder were a single number: it has a name, a dtype, and can be
-used everywhere. Beside it there is a recipe: the call of the user's that made it. A run that feeds something else makes
-images: it repeats the calls, in their order, with placeholders of the fed dtypes and ranks. Images are kept, by these.
+Until then such a tensor stands in the graph as if the placeholder were a single number: it has a name, a dtype, and can
+be used everywhere. Beside it there is a recipe: the call of the user's that made it. A run that feeds something else
+makes images: it repeats the calls, in their order, with placeholders of the fed types. Images are kept, by these.
 
     x = tf.placeholder(tf.float32)      param x: f32                       a run that feeds a matrix:
     y = tf.reduce_sum(x)                sum x        recipe: reduce_sum x  param x': f32[None, None];  y' = sum x'
@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from undertow import tracebacks
+from undertow.compat.v1.graphs.overrides import overridden, type_of_call
 from undertow.compat.v1.place import here
 from undertow.errors import InternalError, Span, UndertowError
 from undertow.frontend.values import tree
@@ -248,8 +249,8 @@ class Late:
                 main.controls = tuple(images[port].port if port in images else port for port in recipe.controls)
                 return recipe.function(*self._mapped(recipe.args), **self._mapped(recipe.kwargs))
         except UndertowError as fault:
-            if fault.span is None or (recipe.span is not None and fault.span.file != recipe.span.file):
-                fault.span = recipe.span  # the run's line says nothing about it
+            if fault.span is None or fault.span == here():
+                fault.span = recipe.span  # not the line of the run
             raise
         finally:
             self.images = before
@@ -258,11 +259,15 @@ class Late:
 
     def _mapped(self, value: Any) -> Any:
         """Arguments with images for late tensors."""
-        from undertow.compat.v1.tensor import Operation, is_tensor_like
+        from undertow.compat.v1.tensor import Operation, is_tensor_like, wrap
 
         leaves, structure = tree.flatten(value, is_tensor_like)
         mapped = [
-            Operation(self.met(leaf.token)) if isinstance(leaf, Operation) else self.met(leaf) if isinstance(leaf, Traced) else leaf
+            Operation(wrap(self.met(leaf.token)))
+            if isinstance(leaf, Operation)
+            else self.met(leaf)
+            if isinstance(leaf, Traced)
+            else leaf
             for leaf in leaves
         ]
         return tree.unflatten(structure, mapped)
@@ -282,10 +287,14 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not _LATE_GRAPHS:
-            return function(*args, **kwargs)
         from undertow.compat.v1.graph import get_default_graph
 
+        if get_default_graph().gradient_overrides:
+            wanted = get_default_graph().gradient_overrides.get(type_of_call(function))
+            if wanted is not None:
+                return overridden(get_default_graph(), wanted, function, args, kwargs)
+        if not _LATE_GRAPHS:
+            return function(*args, **kwargs)
         chosen = next((t.builder.context.graph for t in _tensors((args, kwargs)) if hasattr(t, "graph")), None)
         late = (chosen or get_default_graph()).late
         return function(*args, **kwargs) if not late.made_by else late.record(function, args, kwargs)

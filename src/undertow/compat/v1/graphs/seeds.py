@@ -1,7 +1,7 @@
 """`tf.set_random_seed` and `seed=`: where the random numbers of a graph come from.
 
-An operation has two seeds, as in TensorFlow 1: the graph's and its own. With either, its numbers follow from them and from
-how often this session has run the operation; with neither, every run has numbers of its own.
+An operation has two seeds, as in TensorFlow 1: the graph's and its own. With either, its numbers follow from them and
+from how often this session has run the operation; with neither, every run has numbers of its own.
 
 | graph's | own | seeds of the operation |
 |---|---|---|

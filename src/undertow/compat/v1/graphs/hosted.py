@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
-from undertow.compat.v1.shapes import TensorShape
 from undertow.errors import TypeMismatch
 
 
