@@ -72,6 +72,7 @@ class ChromeTrace:
         self._titled: set[int] = set()
         self._wave: tuple[float, WaveStarted] | None = None  # the one under way, and when it began
         self._lanes: list[tuple[int, int]] = []  # depth and lanes of the waves under way; the deepest last
+        self._under_way = 0  # the sum of these lanes: there may be as many waves as calls nest
         self._is_lockstep = True  # do waves begin with calls and end with returns?
         self._frames: dict[int, int] = {}  # by number: the region of each frame
         self._made: dict[int | None, list[int]] = {}  # frame -> frames that it makes, until it fires the node that does
@@ -142,9 +143,10 @@ class ChromeTrace:
             self._is_lockstep = False
         if self._is_lockstep and event.phase == 0:
             while self._lanes and self._lanes[-1][0] >= event.depth:
-                self._lanes.pop()
+                self._under_way -= self._lanes.pop()[1]
             self._lanes.append((event.depth, event.lanes))
-            self._emit(counter("frames", self._now, sum(lanes for _, lanes in self._lanes)))
+            self._under_way += event.lanes
+            self._emit(counter("frames", self._now, self._under_way))
 
     def _end_wave(self) -> None:
         if self._wave is not None:

@@ -50,7 +50,7 @@ from undertow.viz.messages import (
     VersionDef,
 )
 
-_PRODUCER = 134  # the version of graphs that TensorFlow 1.15 writes
+_PRODUCER = 134  # a version of graphs from the time of TensorFlow 1.15
 _NO_NAMES: Mapping[str, Sequence[str]] = {}
 
 
