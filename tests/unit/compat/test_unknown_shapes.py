@@ -117,3 +117,26 @@ def test_it_is_written_once_for_each_rank(session, graph):
     assert graph.last_id == before
     session.run(y, {x: [[1.0]]})
     assert graph.last_id > before
+
+
+def test_functions_that_capture_them(session, graph):
+    x = tf.placeholder(tf.float32, name="x")
+
+    @function.Defun(tf.float32)
+    def shifted(y):
+        return y + x
+
+    fac = function.Declare("Fac", [("n", tf.float32)], [("r", tf.float32)])
+    before = fac(3.0)
+
+    @function.Defun(tf.float32, func_name="Fac")
+    def impl(n):
+        return tf.cond(n < 1.0, lambda: tf.reduce_sum(x), lambda: n * fac(n - 1.0))
+
+    impl.add_to_graph(graph)
+    y, z, after = shifted(1.0), shifted(2.0) * 3.0, fac(2.0)
+    assert session.run([y, z, after, before], {x: 1.0}) == [2, 9, 2, 6]
+    got = session.run([y, z, after], {x: [1.0, 2.0]})
+    assert [value.tolist() for value in got] == [[2, 3], [9, 12], 6]
+    with pytest.raises(ut.GraphError, match=r"`x` on line .* has no shape, and a function that captures it"):
+        session.run(before, {x: [1.0, 2.0]})  # called when nobody knew that it captures x

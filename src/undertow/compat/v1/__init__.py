@@ -52,6 +52,7 @@ from undertow.types import DType as DType
 from undertow.types import bool_, f32, f64, i32, i64
 from undertow.viz.messages import GraphDef as GraphDef
 
+OpError = errors.OpError
 compat = SimpleNamespace(v1=sys.modules[__name__])
 bool, int32, int64, float32, float64 = bool_, i32, i64, f32, f64
 double, float, int = float64, float32, int32

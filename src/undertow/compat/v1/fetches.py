@@ -235,6 +235,15 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         return array.astype(wanted.dtype.numpy)[()]
 
 
+def captured_late(graph: Graph, port: Port, span: Span | None) -> GraphError:
+    """The error for an array that is fed to a placeholder without a shape, which a function has taken for a number."""
+    return GraphError(
+        f"{_called(Tensor(graph.main, port))} has no shape, and a function that captures it took it for a number",
+        span,
+        hint="give the placeholder a shape, or pass it to the function as an argument",
+    )
+
+
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
     """The error for a placeholder that is needed but not fed."""
     called = _called(Tensor(graph.main, port))

@@ -190,12 +190,15 @@ class Graph(Naming, Collections):
         self.guesses: dict[str, list[Type]] = {}  # what calls of a function that is being traced give: see calls.py
         self.guessed: set[str] = set()  # those that were needed
         self.assumed: dict[str, list[Type]] = {}  # what calls give of functions that were not known
-        self._callees: dict[str, dict[tuple[Type, ...], str]] = {}  # function -> types -> its name in graphs
+        self._callees: dict[
+            str, dict[tuple[tuple[Type, ...], int], str]
+        ] = {}  # function -> types -> its name in graphs
         self._functions: dict[str, tuple[str, tuple[Type, ...]]] = {}  # the inverse
         self._fed: dict[Port, Port] = {}
         self.seed: int | None = None
         self.hidden: dict[str, dict[Hidden, Port]] = {}  # function, by its name in graphs -> what it has captured
         self.keys: dict[str, Builder] = {}  # loops that call functions which may draw random numbers
+        self.captures: dict[tuple[str, int], list[Hidden]] = {}  # function, number of bodies -> what it captures
         self.closed: set[str] = set()  # graphs with all hidden arguments: see closing.py
         self.closed_calls: set[int] = set()  # of main
         self.run_values: dict[int, str] = {}  # parameters of main that each run feeds by itself: "noise", "count"
@@ -234,13 +237,13 @@ class Graph(Naming, Collections):
 
     # -- names ---------------------------------------------------------------------------------------------
 
-    def callee(self, name: str, types: tuple[Type, ...]) -> str:
-        """The name in graphs of a function for arguments of these types."""
+    def callee(self, name: str, types: tuple[Type, ...], variant: int = 0) -> str:
+        """The name in graphs of a function for arguments of these types. A variant captures images: see late.py."""
         by_types = self._callees.setdefault(name, {})
-        if types not in by_types:
-            by_types[types] = fresh = self.writer.fresh_name(name)
+        if (types, variant) not in by_types:
+            by_types[types, variant] = fresh = self.writer.fresh_name(name)
             self._functions[fresh] = name, types
-        return by_types[types]
+        return by_types[types, variant]
 
     def callees_of(self, name: str) -> list[str]:
         """The names in graphs of a function, for all types that it was called with."""

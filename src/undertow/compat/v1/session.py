@@ -20,7 +20,16 @@ from undertow.api.program import begin, check_written, limits_left
 from undertow.compat.v1.connection import Connection
 from undertow.compat.v1.devices import Cluster, list_local_devices
 from undertow.compat.v1.errors import of_graph, of_kind, of_run
-from undertow.compat.v1.fetches import Fetched, by_name, fed_types, feeds_of, flatten_fetches, make_fetched, missing
+from undertow.compat.v1.fetches import (
+    Fetched,
+    by_name,
+    captured_late,
+    fed_types,
+    feeds_of,
+    flatten_fetches,
+    make_fetched,
+    missing,
+)
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
 from undertow.compat.v1.graphs.hosted import Hosted, computed
 from undertow.compat.v1.mirrored.run_options import Asked
@@ -225,6 +234,8 @@ class Session:
         for port in fetched.inputs:
             if port not in fed and not self._is_fed_by_runs(port):
                 raise missing(self.graph, port, span)
+            if port in self.graph.late.made_by and np.ndim(fed[port]):
+                raise captured_late(self.graph, port, span)
         return _Request(leaves, structure, fetched, fed)
 
     def _with_images(self, leaves: list[Any], fed: dict[Port, Any]) -> tuple[list[Any], dict[Port, Any]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from undertow.compat.v1.graphs.closing import may_draw
+from undertow.compat.v1.graphs.closing import captured_by, may_draw
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Tensor,
@@ -92,8 +92,14 @@ def write_call(graph: Graph, function: str, called: Declare | Defined, args: Seq
         given, type = _argument(arg, wanted, opens, f"argument `{arg_name}` of `{function}`")
         inputs.append(given)
         types.append(type if opens else wanted)
-    callee = graph.callee(function, _widened(graph, function, types))
+    known = _widened(graph, function, types)
+    callee = graph.callee(function, known)
     results = _results(graph, function, callee)
+    if graph.late.made_by and _captures_late(graph, callee) and graph.late.images is not None:
+        callee = graph.callee(function, known, graph.late.variant())
+        if callee not in graph.writer.graphs and callee not in graph.tracing:
+            graph.trace(callee, here())  # while the images are in use
+        results = _results(graph, function, callee)
     if builder.body is not None and may_draw(graph, callee):
         graph.writer.key()  # once the loop is written, it is too late
         graph.keys[builder.name] = builder
@@ -103,6 +109,14 @@ def write_call(graph: Graph, function: str, called: Declare | Defined, args: Seq
     if name is not None:
         named(values[0], name)
     return values[0] if len(values) == 1 else values
+
+
+def _captures_late(graph: Graph, callee: str) -> bool:
+    """Does a function capture tensors whose shapes only a run knows? They are noted as used by the current call."""
+    ports = [port for port in captured_by(graph, callee, graph.main) if port in graph.late.made_by]
+    for port in ports:
+        graph.late.met(Tensor(graph.main, port))
+    return bool(ports)
 
 
 def _argument(value: Any, wanted: Type, opens: bool, what: str) -> tuple[Operand, Type]:
@@ -238,6 +252,7 @@ def _forget(graph: Graph, known: set[str]) -> None:
     for name in set(graph.writer.graphs) - known:
         del graph.writer.graphs[name]
         graph.hidden.pop(name, None)
+    graph.captures.clear()
 
 
 def _check_assumed(graph: Graph, callee: str, declared: Declare, defined: Defined, found: Types) -> None:

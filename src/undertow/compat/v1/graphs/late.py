@@ -93,6 +93,10 @@ class Late:
             self.recording.needs.add(value.port)
         return value
 
+    def variant(self) -> int:
+        """A number for the images in use: functions that capture late tensors are traced once for each."""
+        return next(k for k, images in enumerate(self.known.values(), 1) if images is self.images)
+
     # -- recording -----------------------------------------------------------------------------------------
 
     def record(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
