@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.array import reverse, shape
 from undertow.compat.v1.control import identity
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import apply, as_tensor, is_tensor_like, named, operands, wrap, writing
 from undertow.compat.v1.values.static import constant_value
