@@ -36,7 +36,8 @@ help:
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
 	@echo 'make bench      every short script in benchmarks/; make bench-torch, bench-jax: those that compare with these'
-	@echo 'make bench-trees, make bench-papers  the race on trees; the tables of the papers (these take an hour or so)'
+	@echo 'make bench-trees, make bench-papers  the race on trees; the tables and figures of the papers (these take an hour or so)'
+	@echo '                ARGS=--page writes docs/experiments.md; TensorFlow takes part if bench-tensorflow has installed it'
 	@echo 'make bench-tensorflow  the race on trees with TensorFlow beside ours, in an environment of its own'
 	@echo 'make bench-ray  two workers beside one on Ray, workers that are lost, and a model of how that grows'
 	@echo 'make bench-placed  tokens between parts of a placed graph, round trips, replicas; on processes of this machine'
@@ -114,7 +115,7 @@ bench-torch bench-jax: $(STAMP)
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py $(ARGS); \
 	done
 
-# The long ones. ARGS="--quick" makes them short, SST=FOLDER has them read the treebank instead of made-up trees.
+# The long ones. Rivals in TensorFlow take part if bench-tensorflow has installed it. ARGS="--quick" makes them short, SST=FOLDER has them read the treebank instead of made-up trees.
 SST ?=
 LONG = $(if $(SST),--sst '$(SST)') $(ARGS)
 
@@ -148,8 +149,8 @@ bench-papers: $(STAMP)
 	@$(call ADD,bench-torch)
 	@$(call ADD,plots)
 	@$(BIN)/python benchmarks/table1.py $(filter --quick,$(ARGS))
-	@$(BIN)/python benchmarks/depth.py $(filter --quick,$(ARGS))
-	@$(BIN)/python benchmarks/papers.py $(LONG)
+	@$(BIN)/python benchmarks/depth.py --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(filter --quick,$(ARGS))
+	@$(BIN)/python benchmarks/papers.py --python-of tensorflow=$(CURDIR)/$(TENSORFLOW)/bin/python $(LONG)
 
 bench-where: $(STAMP)
 	@$(BIN)/python benchmarks/where.py $(ARGS)

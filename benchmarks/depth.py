@@ -1,16 +1,21 @@
 """Recursion depth: 100 steps of gradient descent on x^n by recursion, then one call at depths up to ten million.
 
 Claims: the exponent test of Vasilakopoulos' thesis (figure 6.1), n = 10 to 10,000, against PyTorch eager and JAX where
-they are installed; x^10,000,000 and its gradient run to the end; the time per call does not grow with the depth,
-nor does that of summing an array, one element per call.
-Usage: python benchmarks/depth.py [--quick] [--repeat N] [--limit SECONDS] [--json FILE]
+they are installed, and against TensorFlow 2 as in the thesis, where a Python that has it is given; x^10,000,000 and its
+gradient run to the end; the time per call does not grow with the depth, nor does that of summing an array, one element
+per call.
+Usage: python benchmarks/depth.py [--quick] [--repeat N] [--limit SECONDS] [--python-of tensorflow=PATH] [--json FILE]
 """
 
+import json
 import math
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # one thread for everybody
 
@@ -100,12 +105,52 @@ def jax(is_rolled: bool) -> Descent | str:
     return descend
 
 
+class TensorFlow:
+    """A descent in another process, whose Python has TensorFlow; it tells its seconds of the processor itself."""
+
+    def __init__(self, python: str, mode: str) -> None:
+        script = Path(__file__).parent / "rivals" / "tf_descent.py"
+        self.taken: dict[int, float] = {}  # the best, by n
+        self.version = self.missing = ""
+        try:
+            self.process = subprocess.Popen(
+                [python, str(script), mode], text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError as fault:
+            self.missing = f"{python}: {fault.strerror}"
+            return
+        found = self.answer()
+        self.version, self.missing = found.get("version", ""), found.get("missing", "")
+
+    def answer(self) -> dict[str, Any]:
+        line = self.process.stdout.readline() if self.process.stdout else ""
+        return json.loads(line) if line else {"failed": "the process has ended", "missing": "it does not start"}
+
+    def __call__(self, n: int) -> float:
+        print(json.dumps({"n": n, "steps": STEPS, "rate": RATE / n}), file=self.process.stdin, flush=True)
+        found = self.answer()
+        if "failed" in found:
+            raise RuntimeError(found["failed"])
+        self.taken[n] = min(found["processor"], self.taken.get(n, math.inf))
+        return found["arrival"]
+
+
+def tensorflow(python: str | None, mode: str) -> Descent | str:
+    if python is None:
+        return "no --python-of tensorflow=PATH"
+    made = TensorFlow(python, mode)
+    return made.missing or made
+
+
 def descent(options) -> tuple[list[dict], list[str], list[str]]:
     """The exponent test. Rivals stop at the size whose successor would take too long, or where they fail."""
     rivals: dict[str, Descent | str] = {}
     for engine in ("waves", "expand"):
         rivals[engine] = undertow(engine) if common.has_options(engine=engine) else "not there"
     rivals["PyTorch eager"] = torch()
+    rivals["TensorFlow 2, tf.function"] = tensorflow(options.python_of.get("tensorflow"), "function")
+    rivals["TensorFlow 2, eager"] = tensorflow(options.python_of.get("tensorflow"), "eager")
     rivals["JAX, traced recursion"] = jax(is_rolled=False)
     rivals["JAX, fori_loop"] = jax(is_rolled=True)
     missing = [f"{name}: {why}" for name, why in rivals.items() if isinstance(why, str)]
@@ -114,7 +159,7 @@ def descent(options) -> tuple[list[dict], list[str], list[str]]:
     last: dict[str, float] = {}
     sizes = (10, 100, 1000) if options.quick else (10, 30, 100, 300, 1000, 3000, 10_000)
     for size, before in zip(sizes, (1, *sizes), strict=False):
-        works = {}
+        works, best = {}, dict[str, float]()
         for name, work in list(able.items()):
             if last.get(name, 0.0) * size / before > options.limit:
                 continue
@@ -127,10 +172,15 @@ def descent(options) -> tuple[list[dict], list[str], list[str]]:
             wanted = arrival(size)
             if not math.isclose(found, wanted, rel_tol=1e-4):
                 common.fail(f"{name} arrives at {found} for n = {size}, not at {wanted}")
-            works[name] = partial(work, size)
-        times = common.measure(works, options.repeat)
-        last |= {name: taken.best for name, taken in times.items()}
-        rows.append({"n": size, "seconds": {name: taken.best for name, taken in times.items()}})
+            if isinstance(work, TensorFlow):
+                for _ in range(options.repeat - 1 if work.taken[size] < common.LONG else 0):
+                    work(size)
+                best[name] = work.taken[size]
+            else:
+                works[name] = partial(work, size)
+        best |= {name: taken.best for name, taken in common.measure(works, options.repeat).items()}
+        last |= best
+        rows.append({"n": size, "seconds": {name: best[name] for name in able if name in best}})
         print(f"n = {size} done", file=sys.stderr)
     return rows, [name for name in rivals if not isinstance(rivals[name], str)], missing
 
@@ -202,7 +252,9 @@ def show(title: str, rows: list[dict]) -> None:
 def main() -> None:
     parser = common.parser(__doc__, repeat=3)
     parser.add_argument("--limit", type=float, default=30.0, help="leave out what would take longer (seconds)")
+    parser.add_argument("--python-of", action="append", default=[], metavar="NAME=PATH", help="tensorflow")
     options = parser.parse_args()
+    options.python_of = dict(pair.split("=", 1) for pair in options.python_of)
     options.limit = min(options.limit, 5.0) if options.quick else options.limit
     common.with_deep_stack(partial(work, options))
 

@@ -86,6 +86,7 @@ _TITLES = {
     "undertow.models.top_down": "Top-down TreeLSTM",
     "undertow.models.doubly_recurrent": "Doubly recurrent network",
     "undertow.models.experts": "Mixtures of experts",
+    "undertow.models.multiscale": "Multiscale RNN",
     "undertow.train.recipe": "Recipes of training",
     "undertow.train.source": "Trees to train on",
     "undertow.train.loop": "The training loop",

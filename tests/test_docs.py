@@ -10,6 +10,7 @@ writes it.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -249,6 +250,75 @@ def test_contributing_names_real_files_and_tests() -> None:
             assert ends, f"CONTRIBUTING.md: there is no {path}"
             sources = [file.read_text(encoding="utf-8") for file in ends if test]
             assert not test or any(f"def {test}(" in source for source in sources), f"{path} has no {test}"
+
+
+# The sections of the papers that have anything to be here, by the heading of their table.
+SECTIONS = {
+    "Kostopoulou, Charalambidis and Rondogiannis": (
+        "1.1 1.2 2.1 2.2 2.3 2.4 3 4 5.1 5.2 5.2.1 5.2.2 6.1 6.2 7.1 7.2 7.3 8"
+    ),
+    "Kostopoulou's thesis": (
+        "1.1 1.2 2.1 2.2.1 2.2.2 2.2.3 3.1 3.2 3.3 4.1 4.2 4.3 4.3.1 5.1 5.2 5.2.1 5.2.2 5.3 5.3.1 5.4 5.4.1 5.4.2 "
+        "5.4.3 5.4.4 5.4.5 5.4.6 5.4.7 6 7 8.1 8.2"
+    ),
+    "Vasilakopoulos' thesis": (
+        "1 2.1.1 2.1.2 2.1.3 2.1.4 2.1.5 2.2.1 2.2.2 2.2.3 3.1 3.2 3.3 3.4 4.1 4.2 4.3 5.1 5.2 5.3 6.1 6.2 7.1 7.2 7.3"
+    ),
+    "Jeong et al.": "2.1 2.2 2.3 3.1 3.2 3.3 4.1.1 4.1.2 4.2.1 4.2.2 5 6.1 6.2 6.3 6.4.1 6.4.2 7",
+    "Abadi, Isard and Murray": "1 2 3.1.1 3.1.2 3.2 3.2.1 3.2.2 4",
+}
+
+
+def paper_rows() -> dict[str, list[list[str]]]:
+    """The cells of the rows of docs/papers.md, by heading."""
+    tables: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            heading = line[3:]
+        elif line.startswith("| ") and not line.startswith(("| section ", "|---")):
+            tables.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split(" | ")])
+    return tables
+
+
+def test_papers_have_a_row_for_each_section() -> None:
+    tables = paper_rows()
+    assert tables.keys() == SECTIONS.keys()
+    for heading, rows in tables.items():
+        assert all(len(row) == 3 and row[0] and row[1] for row in rows), [row for row in rows if len(row) != 3]
+        numbers = {number for row in rows for number in re.match(r"[\d., ]*", row[0])[0].replace(",", " ").split()}
+        assert numbers == set(SECTIONS[heading].split()), numbers ^ set(SECTIONS[heading].split())
+
+
+def test_papers_name_real_files_tests_and_symbols() -> None:
+    """For example `engines/reference/run.py` (`Run`), `fact` of `tests/programs/papers.py`, `tests/x.py::test_y`."""
+    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+
+    def source(path: str) -> str:
+        inside = (ROOT / "src" / "undertow" / path, ROOT / path)
+        [file] = [file for file in inside if file.exists()] or pytest.fail(path)
+        return file.read_text(encoding="utf-8")
+
+    named = re.findall(r"`([\w/.]+\.(?:py|h|cpp|txt|md))(?:::(\w+))?`", text)
+    assert len(named) > 150 and sum(bool(test) for _, test in named) > 40
+    for path, test in named:
+        found = source(path)
+        assert not test or re.search(rf"^ *def {test}\(", found, re.MULTILINE), f"{path} has no {test}"
+    of = [(path, names) for names, path in re.findall(r"((?:`\w+`(?:, | and ))*`\w+`) of `([\w/]+\.py)`", text)]
+    behind = re.findall(r"`([\w/]+\.(?:py|h|cpp))` \(((?:`[\w.]+`(?:, )?)+)[^)]*\)", text)
+    assert len(of) > 10 and len(behind) >= 10
+    for path, names in of + behind:
+        for name in re.findall(r"`([\w.]+)`", names):
+            first, *inner = name.split(".")
+            found = source(path)
+            assert re.search(rf"^\s*(?:class|struct|def|using) {first}\b|^{first}\b", found, re.MULTILINE), (path, name)
+            assert all(re.search(rf"\b{part}\b", found) for part in inner), (path, name)
+    assert set(re.findall(r'`engine="(\w+)"`', text)) <= {*ut.api.options.ENGINES, "python"}
+    options = {name for name in re.findall(r"`(\w+)=\w*`", text) if name != "engine"}
+    assert options <= set(inspect.signature(ut.options).parameters), options
+    commands_page = (ROOT / "docs" / "reference" / "command_line.md").read_text(encoding="utf-8")
+    for flag in re.findall(r"`(?:undertow \w+ )?(--[\w-]+)", text):
+        assert flag in commands_page, flag
 
 
 def test_glossary_has_a_row_for_each_term_once() -> None:

@@ -48,6 +48,14 @@ def test_treebank_lines(rivals: Any) -> None:
     assert found.label.tolist() == [2, 1, 0, 4, 3] and found.height.tolist() == [0, 0, 0, 1, 2]
 
 
+def test_a_word_may_have_a_blank_that_does_not_break(rivals: Any) -> None:
+    """The treebank has `8\u00a01/2`: one leaf, one word."""
+    words: list[str] = []
+    columns = rivals("forests").parse("(2 (2 8\u00a01/2) (2 women))", lambda word: words.append(word) or len(words) - 1)
+    assert words == ["8\u00a01/2", "women"]
+    assert [len(column) for column in columns] == [3, 3, 3, 3]
+
+
 def test_trees_survive_their_file(rivals: Any, tmp_path: Path) -> None:
     forests = rivals("forests")
     trees = forests.generate(5)
@@ -93,12 +101,16 @@ def roots(networks: Any, model: str, params: dict[str, np.ndarray], trees: list[
 
 
 @pytest.mark.slow
-def test_trees_that_grow(rivals: Any) -> None:
+@pytest.mark.parametrize(
+    ("module", "variant"), [("ours_top_down", ""), ("ours_top_down_loops", ""), ("ours_top_down_loops", "levels")]
+)
+def test_trees_that_grow(rivals: Any, module: str, variant: str) -> None:
+    """By recursion, by a queue of nodes, by levels."""
     top_down = rivals("top_down")
     params = top_down.init()
     wanted = top_down.grown(params)
     assert wanted.mean() == pytest.approx(37.7, abs=0.5)
-    found = rivals("ours_top_down").make("topdown", params).infer(top_down.numbered())
+    found = rivals(module).make("topdown", params, variant).infer(top_down.numbered())
     assert np.mean(np.array(found) == wanted) > 0.99
 
 

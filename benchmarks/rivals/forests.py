@@ -53,7 +53,7 @@ def parse(line: str, number: Callable[[str], int]) -> Columns:
     """A line like `(3 (2 good) (2 film))`."""
     word, left, right, label = [], [], [], []
     open_nodes: list[list[int]] = []  # label, then children
-    for token in re.findall(r"[()]|[^\s()]+", line):
+    for token in re.findall(r"[()]|[^ \t\n()]+", line):
         if token == "(":
             open_nodes.append([])
         elif token == ")":

@@ -40,6 +40,7 @@ from tests.programs import (
     objects,
     options,
     order,
+    papers,
     partial,
     plain_helpers,
     sown,
@@ -96,6 +97,7 @@ _MODULES = (
     gradients,
     devices,
     weak,
+    papers,
 )
 
 PROGRAMS: list[Program] = [row for module in _MODULES for row in load(module)]

@@ -16,6 +16,7 @@ from undertow.models.classifier import TreeClassifier
 from undertow.models.doubly_recurrent import DoublyRecurrent
 from undertow.models.experts import Experts
 from undertow.models.generator import TreeGenerator
+from undertow.models.multiscale import MultiscaleRNN
 from undertow.models.mv_rnn import MVRNN
 from undertow.models.rntn import RNTN
 from undertow.models.top_down import TopDownTreeLSTM
@@ -44,8 +45,8 @@ def name_of(model: TreeClassifier | TreeGenerator) -> str:
 
 
 __all__ = [
-    "MVRNN", "RNTN", "ChildSumTreeLSTM", "DoublyRecurrent", "Experts", "TopDownTreeLSTM", "TreeClassifier",
-    "TreeGenerator", "TreeLSTM", "TreeRNN",
+    "MVRNN", "RNTN", "ChildSumTreeLSTM", "DoublyRecurrent", "Experts", "MultiscaleRNN", "TopDownTreeLSTM",
+    "TreeClassifier", "TreeGenerator", "TreeLSTM", "TreeRNN",
 ]  # fmt: skip
 
 

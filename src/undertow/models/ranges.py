@@ -33,6 +33,8 @@ _FROM_0 = Range("a number, 0 or more", lambda x: x >= 0)
 RANGES: dict[str, Range] = {
     # of models
     "words": _COUNT,
+    "symbols": _COUNT,
+    "layers": _COUNT,
     "classes": _COUNT,
     "width": _COUNT,
     "embedding": _COUNT,

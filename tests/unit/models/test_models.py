@@ -11,6 +11,7 @@ import pytest
 from tests.support import model_references as by_hand
 
 import undertow as ut
+from undertow.api.options import ENGINES
 from undertow.train.score import judged
 
 WORDS = 13
@@ -253,6 +254,21 @@ def test_experts(way: str) -> None:
     if way == "torch":
         x = pytest.importorskip("torch").tensor(x, dtype=pytest.importorskip("torch").float64)
     assert_same(slopes, gradient(way, lambda xp, p: by_hand.experts(xp, p, x, label), params))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_experts_on_every_engine(engine: str) -> None:
+    """Also where the gates leave branches out."""
+    model = ut.models.Experts(inputs=3, classes=4, levels=3, floor=0.15)
+    params, random = parameters(model), np.random.default_rng(1)
+    x, label = random.normal(size=(6, 3)).astype(np.float32), np.array([0, 1, 2, 3, 1, 0], np.int32)
+    with ut.options(engine=engine):
+        value, slopes = ut.value_and_grad(model.loss())(params, x, label)
+    wanted, expected = ut.value_and_grad(model.loss()).run(params, x, label, engine="reference")
+    np.testing.assert_allclose(value, wanted, rtol=1e-5)
+    assert_same(slopes, expected)
+    assert value == pytest.approx(float(model.loss().run(params, x, label, engine="python")), rel=1e-5)
 
 
 @pytest.mark.slow
