@@ -9,6 +9,8 @@ import pytest
 
 import undertow.compat.v1 as tf
 
+collect_ignore_glob = ["tutorials/*"]  # programs, which test_tutorials.py runs
+
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[Any]:

@@ -180,6 +180,20 @@ def test_varargs_and_defaults():
     assert run([total(1, 2, 3), scaled(5)]) == [6, 15]
 
 
+def test_defaults_without_types_and_keywords_are_refused():
+    with pytest.raises(ValueError, match=r"are not supported: `by=3` of `scaled`"):
+
+        @function.Defun()
+        def scaled(x, by=3):
+            return x * by
+
+    with pytest.raises(ValueError, match=r"are not supported: `\*\*more` of `total`"):
+
+        @function.Defun(tf.int32)
+        def total(x, **more):
+            return x
+
+
 def test_constants_and_variables_from_outside():
     three = tf.constant(3)
     state = tf.Variable(100)

@@ -516,8 +516,15 @@ def test_an_x_outside_of_the_function_or_loop():
 
     with pytest.raises(GraphError, match="belongs to `main`"):
         inner(x)
+    square = x * x
     with pytest.raises(GraphError, match="belongs to `main`"):
-        tf.while_loop(lambda w: w < 3.0, lambda w: tf.gradients(w * x, x)[0], [x])
+        tf.while_loop(lambda w: w < 3.0, lambda w: tf.gradients(w * square, x)[0], [x])
+
+
+def test_an_x_outside_of_a_loop_whose_body_uses_it():
+    x = scalar("x")
+    last = tf.while_loop(lambda w: w < 3.0, lambda w: tf.gradients(w * x * x, x)[0], [x])
+    assert run(last, {"x:0": 1.5}) == 4.5  # 2 * w * x
 
 
 def test_a_branch_that_reaches_outside():
@@ -527,10 +534,52 @@ def test_a_branch_that_reaches_outside():
         tf.cond(x > 0.0, lambda: tf.gradients(h * x, x)[0], lambda: x)
 
 
-def test_stop_gradients_is_refused():
-    x = scalar()
-    with pytest.raises(GraphError, match="stop_gradient"):
-        tf.gradients(x * x, x, stop_gradients=[x])
+def test_stop_gradients():
+    session = tf.Session()
+    a = tf.constant(2.0)
+    b = 3 * a
+    assert session.run(tf.gradients(a + b, [a, b], stop_gradients=[a, b])) == [1, 1]
+    assert session.run(tf.gradients(a * b, [a, b])) == [12, 2]
+    assert session.run(tf.gradients(a * b, [a], stop_gradients=b)) == [6]
+    (both, none) = tf.gradients(tf.sin(b) * b, [b, a], stop_gradients=[b])
+    assert none is None and np.isclose(session.run(both), np.cos(6) * 6 + np.sin(6))
+    v = tf.Variable(3.0)
+    first, second = v * 2.0, v * v
+    session.run(v.initializer)
+    assert session.run(tf.gradients(first + second, [v])) == [8]
+    assert session.run(tf.gradients(first * second, [first], stop_gradients=[second])) == [9]
+    with pytest.raises(GraphError, match="does not go through"):
+        tf.gradients(tf.cond(a > 0, lambda: b * 2, lambda: b), a, stop_gradients=[b])
+
+
+def test_hessians():
+    session = tf.Session()
+    x = tf.constant([1.0, 2.0, 3.0])
+    m = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    (second,) = tf.hessians(tf.reduce_sum(x**3) + x[0] * x[1], x)
+    assert session.run(second).tolist() == [[6, 1, 0], [1, 12, 0], [0, 0, 18]]
+    (square,) = tf.hessians(tf.reduce_prod(m[0]) + tf.reduce_sum(m), [m])
+    expected = np.zeros((2, 2, 2, 2))
+    expected[0, 0, 0, 1] = expected[0, 1, 0, 0] = 1
+    assert np.array_equal(session.run(square), expected)
+    with pytest.raises(TypeMismatch, match="needs its shape"):
+        tf.hessians(tf.reduce_sum(p := tf.placeholder(tf.float32, [None])), p)
+
+
+def test_slices_stand_for_tables():
+    session = tf.Session()
+    table = tf.Variable([[1.0], [2.0], [3.0]])
+    rows = tf.IndexedSlices(tf.constant([[1.0], [2.0], [4.0]]), tf.constant([2, 0, 2]), tf.constant([3, 1]))
+    optimizer = tf.train.GradientDescentOptimizer(1.0)
+    step = optimizer.apply_gradients([(rows, table)])
+    session.run(table.initializer)
+    assert session.run(tf.convert_to_tensor(rows)).tolist() == [[2], [0], [5]]
+    assert session.run(tf.global_norm([rows])) == np.sqrt(np.float32(29))
+    session.run(step)
+    assert session.run(table).tolist() == [[-1], [2], [-2]]
+    assert session.run(rows).indices.tolist() == [2, 0, 2]
+    with pytest.raises(TypeMismatch, match="shape of the table"):
+        tf.convert_to_tensor(tf.IndexedSlices(rows.values, rows.indices))
 
 
 def test_a_derivative_of_itself():

@@ -106,7 +106,7 @@ def test_names():
         assert session.run(["more:0", "more_1:0", "more"], {"x:0": 5}) == [6, 7, None]
         with pytest.raises(ut.GraphError, match="this graph has no 'less:0'"):
             session.run("less:0")
-    assert tf.get_default_graph().get_tensor_by_name("more_1:0").op.type == "add"
+    assert tf.get_default_graph().get_tensor_by_name("more_1:0").op.type == "Add"
 
 
 def test_programs_are_made_once(graph):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
+from undertow.compat.v1.graphs.seeds import seeded
+from undertow.compat.v1.graphs.shapes import dims_of
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import (
     Tensor,
@@ -22,13 +27,13 @@ from undertow.compat.v1.tensor import (
     write_constant,
     writing,
 )
-from undertow.errors import TypeMismatch, brief
+from undertow.errors import TypeMismatch
 from undertow.frontend.functions import public as functions
+from undertow.frontend.functions.selecting import arg_where
 from undertow.frontend.values import random
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.traced import Traced, emit
-from undertow.tracebacks import boundaries
-from undertow.types import DType, Type, dtype_of, f32, f64, i32, i64
+from undertow.types import DType, Type, f32, f64, i32, i64
 
 __all__ = [
     "broadcast_to", "cast", "concat", "constant", "convert_to_tensor", "expand_dims", "eye", "fill",
@@ -42,20 +47,20 @@ __all__ = [
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that every run must feed. A dimension of any size is None; without a shape it is a scalar."""
+    """A tensor that every run must feed. A dimension of any size is None; without a shape, it takes any."""
     graph = get_default_graph()
     builder = graph.ctx.open_builder
     if builder is not graph.main or builder.region != 0:
         raise TypeMismatch(
             "a placeholder cannot be created inside a function, a branch or a loop", here(), hint="create it outside"
         )
-    dims = () if shape is None else shape if isinstance(shape, (list, tuple)) else (shape,)
-    for dim in dims:
-        if dim is not None and (not isinstance(dim, (int, np.integer)) or isinstance(dim, bool) or dim < 0):
-            raise TypeMismatch(f"{brief(dim)} is not a dimension", here(), hint="write shape=[None, 3]")
-    type = Type(dtype_of(dtype), tuple(None if d is None else int(d) for d in dims))
+    dims = dims_of(shape)
+    type = Type(dtype_of(dtype), () if dims is None else dims)
     with graph.lock:
-        return Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
+        made = Tensor(graph.main, graph.param(type, name or "Placeholder", here()))
+        if dims is None:
+            graph.late.add(made.port)
+        return made
 
 
 def placeholder_with_default(input: Any, shape: Any = None, name: str | None = None) -> Any:
@@ -66,11 +71,13 @@ def placeholder_with_default(input: Any, shape: Any = None, name: str | None = N
 
 def constant(
     value: Any, dtype: Any = None, shape: Any = None, name: str | None = None, verify_shape: bool = False
-) -> Tensor:
+) -> Any:
     """A constant; Python integers are int32 and floats float32 unless a dtype is given."""
     with writing():
         if isinstance(value, Traced):
             raise TypeMismatch(f"{value!r} is not a constant", here(), hint="use the tensor itself, or tf.identity")
+        if dtype in ("string", str) or is_text(value):
+            return Text(value, name)
         array = as_constant(value, None if dtype is None else dtype_of(dtype))
         if shape is not None:
             wanted = tuple(int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape]))
@@ -84,10 +91,11 @@ def constant(
 
 def convert_to_tensor(value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> Tensor:
     """A tensor as it is; anything else as a constant."""
-    return as_tensor(value, dtype, name)
+    made: Tensor = as_tensor(value, dtype, name)
+    return made
 
 
-def _sizes(shape: Any) -> Any:
+def sizes_of(shape: Any) -> Any:
     """The sizes of a shape that may be a tensor, or contain some."""
     sizes = with_reads(shape)
     if isinstance(sizes, Traced) and sizes.type.rank:
@@ -110,7 +118,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Any:
 
 
 def _filled(dims: Any, value: Any) -> Any:
-    sizes = _sizes(dims)
+    sizes = sizes_of(dims)
     if any(isinstance(size, Traced) for size in sizes) or isinstance(value, Traced):
         return wrap(functions.full(sizes, value))
     return write_constant(np.full([int(size) for size in sizes], value))
@@ -138,9 +146,17 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None) -> Any:
     return apply(functions.ones_like, [tensor], name, dtype=dtype)
 
 
-def eye(num_rows: int, num_columns: int | None = None, dtype: Any = f32, name: str | None = None) -> Any:
-    """The matrix with ones on its diagonal."""
-    with writing():
+def eye(
+    num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = f32, name: str | None = None
+) -> Any:
+    """The matrix with ones on its diagonal; with a batch_shape, so many of it."""
+    if batch_shape is not None:
+        one = eye(num_rows, num_columns, dtype=dtype)
+        return broadcast_to(one, [*batch_shape, *functions.shape(one)], name)
+    with writing(num_rows, num_columns):
+        rows, columns = with_reads(num_rows), with_reads(num_columns)
+        if isinstance(rows, Traced) or isinstance(columns, Traced):
+            return named(wrap(functions.eye(rows, columns, dtype=dtype_of(dtype))), name)
         return write_constant(np.eye(num_rows, num_columns, dtype=dtype_of(dtype).numpy), name=name or "eye")
 
 
@@ -166,28 +182,32 @@ def linspace(start: Any, stop: Any, num: int, name: str | None = None) -> Any:
         return named(wrap(functions.linspace(first, last, num)), name)
 
 
-def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None) -> Any:
-    """Random numbers, new in every run; `ut.options(seed=...)` makes runs reproducible."""
-    with writing(shape, a, b):
-        return named(wrap(draw(with_reads(a), with_reads(b), _sizes(shape), dtype_of(dtype))), name)
+def drawn(draw: Any, shape: Any, a: Any, b: Any, dtype: Any, name: str | None = None, seed: Any = None) -> Any:
+    """Random numbers, new in every run; seeds, or `ut.options(seed=...)`, make runs reproducible."""
+    with writing(shape, a, b) as graph, seeded(graph, seed):
+        return named(wrap(draw(with_reads(a), with_reads(b), sizes_of(shape), dtype_of(dtype))), name)
 
 
 def random_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Normal numbers, new ones in every run."""
-    return drawn(random.normal, shape, mean, stddev, dtype, name)
+    return drawn(random.normal, shape, mean, stddev, dtype, name, seed)
+
+
+def _integers(low: Any, high: Any, size: Any, dtype: DType) -> Any:
+    return random.integers(low, high, size, dtype)
 
 
 def random_uniform(
-    shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = f32, seed: Any = None, name: str | None = None
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = f32, seed: Any = None, name: str | None = None
 ) -> Any:
     """Uniform numbers, new ones in every run."""
-    if dtype_of(dtype).kind != "float":
-        raise TypeMismatch(
-            "random_uniform returns only floats", here(), hint="convert them with tf.cast, or use tf.floor"
-        )
-    return drawn(random.uniform, shape, float(minval), 1.0 if maxval is None else float(maxval), dtype, name)
+    if dtype_of(dtype).kind == "int":
+        if maxval is None:
+            raise TypeMismatch("maxval must be given for integers", here(), hint="write maxval=10")
+        return drawn(_integers, shape, minval, maxval, dtype, name, seed)
+    return drawn(random.uniform, shape, minval, 1.0 if maxval is None else maxval, dtype, name, seed)
 
 
 # -- rearrangement --------------------------------------------------------------------------------------------
@@ -219,7 +239,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 
 def _shaped(ours: Callable[..., Any], tensor: Any, shape: Any, name: str | None) -> Any:
     with writing(tensor, shape):
-        return named(wrap(ours(as_tensor(tensor), _sizes(shape))), name)
+        return named(wrap(ours(as_tensor(tensor), sizes_of(shape))), name)
 
 
 def transpose(a: Any, perm: Any = None, name: str | None = None) -> Any:
@@ -265,26 +285,40 @@ def split(value: Any, num_or_size_splits: Any, axis: int = 0, num: Any = None, n
     """Cut into equal parts, or into parts of these sizes."""
     with writing(value):
         sizes, whole = num_or_size_splits, as_tensor(value)
-        if isinstance(sizes, (list, tuple)):
-            cuts = itertools.pairwise(np.cumsum([0, *map(int, sizes)]).tolist())
+        if isinstance(sizes, (list, tuple, np.ndarray)):
+            known = [int(size) for size in sizes]
+            if -1 in known:
+                known[known.index(-1)] = functions.shape(whole)[axis] - sum(size for size in known if size != -1)
+            cuts = itertools.pairwise([0, *itertools.accumulate(known)])
             return wrap([functions.slice_between(whole, start, end, axis=axis) for start, end in cuts])
         return wrap(functions.split(whole, sizes, axis=axis))
 
 
-def tile(input: Any, multiples: Sequence[int], name: str | None = None) -> Any:
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     """Repeated this many times along each axis."""
-    with writing(input):
+    with writing(input, multiples):
         tiled = as_tensor(input)
-        for axis, times in enumerate(multiples):
+        counts = sizes_of(multiples)
+        for axis, times in enumerate(counts):
+            if isinstance(times, Traced):
+                tiled = wrap(_repeated(tiled, axis, times))
+                continue
             tiled = wrap(functions.concat([tiled] * int(times), axis=axis)) if times != 1 else tiled
         return named(tiled, name)
+
+
+def _repeated(value: Any, axis: int, times: Any) -> Any:
+    """An axis repeated as often as a tensor says."""
+    sizes = functions.shape(value)
+    spread = functions.broadcast_to(functions.expand_dims(value, axis=axis), (*sizes[:axis], times, *sizes[axis:]))
+    return functions.reshape(spread, (*sizes[:axis], functions.multiply(times, sizes[axis]), *sizes[axis + 1 :]))
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """The block that starts there and has that size; -1 means up to the end."""
     with writing(input_, begin, size):
         block = as_tensor(input_)
-        for axis, (first, count) in enumerate(zip(_sizes(begin), _sizes(size), strict=True)):
+        for axis, (first, count) in enumerate(zip(sizes_of(begin), sizes_of(size), strict=True)):
             last = None if not isinstance(count, Traced) and count == -1 else first + count
             block = functions.slice_between(block, first, last, axis=axis)
         return named(wrap(block), name)
@@ -303,27 +337,43 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, name: str | 
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Elements of `x` where the condition is true, of `y` elsewhere."""
+    """Elements of `x` where the condition is true, of `y` elsewhere; a vector chooses rows. Alone: where it is true."""
+    if x is None and y is None:
+        return apply(lambda truth: functions.astype(arg_where(truth), i64), [condition], name)
     if x is None or y is None:
-        raise TypeMismatch(
-            "tf.where without values returns indices, whose number depends on the data",
-            here(),
-            hint="pass both values: tf.where(c, x, y)",
-        )
+        raise TypeMismatch("tf.where takes both values, or none", here(), hint="pass both: tf.where(c, x, y)")
     with writing(condition, x, y):
-        return named(wrap(functions.where(as_tensor(condition), *operands([x, y]))), name)
+        chosen = operands([x, y])
+        truth = as_tensor(condition)
+        rank = max(as_tensor(value).type.rank for value in chosen)
+        if truth.type.rank == 1 and rank > 1:
+            truth = wrap(functions.reshape(truth, (-1, *(1,) * (rank - 1))))
+        return named(wrap(functions.where(truth, *chosen)), name)
 
 
 def one_hot(
-    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, dtype: Any = None, name: str | None = None
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
 ) -> Any:
-    """A one at each index, in a new last axis of length `depth`."""
-    with writing(indices):
-        chosen = wrap(functions.one_hot(as_tensor(indices), depth, dtype=dtype_of(f32 if dtype is None else dtype)))
+    """A one at each index, in a new axis of length `depth`, by default the last."""
+    with writing(indices, depth):
+        places, count = as_tensor(indices), with_reads(depth)
+        kind = dtype
+        if kind is None:
+            given = next((value for value in (on_value, off_value) if value is not None), None)
+            kind = f32 if given is None else as_tensor(given).dtype
+        chosen = wrap(functions.one_hot(places, count, dtype=dtype_of(kind)))
         if on_value is not None or off_value is not None:
-            chosen = where(
-                cast(chosen, "bool"), 1 if on_value is None else on_value, 0 if off_value is None else off_value
-            )
+            one, zero = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+            one, zero = (cast(value, kind) for value in (one, zero))
+            chosen = where(cast(chosen, "bool"), one, zero)
+        if axis is not None and axis not in (-1, places.type.rank):
+            chosen = wrap(functions.moveaxis(chosen, -1, axis))
         return named(chosen, name)
 
 
@@ -349,4 +399,4 @@ def rank(input: Any, name: str | None = None) -> Any:
     return apply(lambda x: np.int32(x.type.rank), [input], name)
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("placeholder",))

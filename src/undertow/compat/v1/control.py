@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from undertow.compat.v1.devices import merged_device
-from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graphs.hosted import Text, is_text
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
+from undertow.compat.v1.repetition.tensor_array import Written, check_written, in_arrays, with_tensors
 from undertow.compat.v1.tensor import (
     Operation,
     Tensor,
     add_node,
     as_constant,
     as_tensor,
+    graph_of,
     is_tensor_like,
     named,
     with_reads,
@@ -29,6 +33,7 @@ from undertow.compat.v1.tensor import (
 from undertow.errors import CaptureError, TypeMismatch, brief
 from undertow.frontend.control.body import graph_loop, graph_map
 from undertow.frontend.control.merge import merge
+from undertow.frontend.functions import public as functions
 from undertow.frontend.interpret.drive import drive
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
@@ -36,7 +41,7 @@ from undertow.frontend.values.leaves import describe
 from undertow.frontend.values.operands import is_weak
 from undertow.frontend.values.traced import Traced, emit
 from undertow.ir.graph import Attrs, Const, Port
-from undertow.tracebacks import boundaries
+from undertow.types import i32
 
 __all__ = [
     "Assert", "Print", "case", "cond", "control_dependencies", "device", "group", "identity", "map_fn", "name_scope",
@@ -66,6 +71,8 @@ def cond(
                 hint="write tf.cond(x > 0, lambda: a, lambda: b)",
             )
     assert then is not None and other is not None
+    if isinstance(pred, (bool, np.bool_)):
+        raise TypeMismatch("pred must not be a Python bool", here(), hint="write `if`, or tf.constant(True)")
     with writing(pred) as graph:
         truth = graph.writer.interpreter.truth(with_reads(pred))
         if not isinstance(truth, Traced):
@@ -87,7 +94,7 @@ def cond(
         )
         merged = merge(values[0], values[1], regions, graph.ctx, name or "", span, differ)
         leaves, structure = tree.flatten(merged, is_tensor_like)
-        is_operation = sides[0][1]
+        is_operation = sides[0][1] if len(leaves) == 1 else frozenset[int]()  # of several, each says that it is done
         tensors = [Operation(wrap(x)) if k in is_operation else wrap(x) for k, x in enumerate(leaves)]
         return tree.unflatten(structure, tensors)
 
@@ -126,6 +133,9 @@ def _same_defaults(sides: list[Any]) -> list[Any]:
     return [tree.unflatten(structure, found) for (_, structure), found in zip(flat, leaves, strict=True)]
 
 
+_EXCLUSIVE = "More than one condition evaluated as True but exclusive=True."
+
+
 def case(
     pred_fn_pairs: Any,
     default: Callable[[], Any] | None = None,
@@ -142,7 +152,11 @@ def case(
     chosen = default
     for pred, function in reversed(pairs):
         chosen = functools.partial(cond, pred, function, chosen, strict)
-    return chosen()
+    if not exclusive:
+        return chosen()
+    preds = functions.stack([functions.astype(as_tensor(pred), i32) for pred, _ in pairs])
+    with control_dependencies([Assert(functions.less(functions.sum(preds), 2), [_EXCLUSIVE, wrap(preds)])]):
+        return chosen()
 
 
 # -- repetition --------------------------------------------------------------------------------------------
@@ -166,6 +180,28 @@ def while_loop(
             "tf.while_loop needs at least one loop variable", here(), hint="write tf.while_loop(c, b, [i])"
         )
     variables = list(loop_vars) if isinstance(loop_vars, (list, tuple)) else [loop_vars]
+    while True:
+        try:
+            tensors, packed = _looped(
+                cond, body, variables, shape_invariants is None, maximum_iterations, back_prop, name
+            )
+            if len(tensors) == 1 and tensors[0] is packed[0] and not return_same_structure:
+                return tensors[0]
+            return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
+        except Written as written:  # arrays of which only the size was known
+            variables = with_tensors(variables, written)
+
+
+def _looped(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    variables: list[Any],
+    keeps_shapes: bool,
+    maximum_iterations: Any,
+    back_prop: bool,
+    name: str | None,
+) -> tuple[list[Any], list[Any]]:
+    """The results of a loop, one by one and in the structure of its variables."""
     with writing(*variables) as graph:
         leaves, structure = tree.flatten(variables, is_tensor_like)
         start = [_initial(with_reads(leaf)) for leaf in leaves]
@@ -189,9 +225,11 @@ def while_loop(
         def step(params: list[Any]) -> list[Any]:
             after = body(*values_of(params))
             after = list(after) if isinstance(after, (list, tuple)) else [after]
+            check_written(variables, after)
             found, shape = tree.flatten(after, is_tensor_like)
             if shape != structure:
                 raise TypeMismatch(
+                    "The two structures don't have the same number of elements or the same nested structure: "
                     f"the body of tf.while_loop takes {describe(variables)}, but returns {describe(after)}",
                     here(),
                     hint="return as many values as there are loop variables, in the same structure",
@@ -203,12 +241,29 @@ def while_loop(
             return [emit("add", [params[0], np.int32(1)])[0], *later] if counter else later
 
         results = drive(graph_loop(graph.ctx, start, names, header, step))[counter:]
-        tensors = [wrap(result) for result in results]
+        if keeps_shapes:
+            rows = zip(names[counter:], start[counter:], results, in_arrays(structure), strict=True)
+            for called, before, after, may_grow in rows:
+                if not may_grow:
+                    _check_invariant(called, before, after)
+        tensors = [wrap(result if back_prop else functions.stop_gradient(result)) for result in results]
         named(tensors[0], name)
-        if len(tensors) == 1 and not return_same_structure:
-            return tensors[0]
-        packed = tree.unflatten(structure, tensors)
-        return type(loop_vars)(packed) if type(loop_vars) in (list, tuple) else packed
+        packed: list[Any] = tree.unflatten(structure, tensors)
+        return tensors, packed
+
+
+def _check_invariant(called: str, before: Any, after: Traced) -> None:
+    """A shape that changes must be told, as in TensorFlow."""
+    known = before.type.shape if isinstance(before, Traced) else np.shape(before)
+    if all(not isinstance(a, int) or isinstance(b, int) for a, b in zip(known, after.type.shape, strict=True)):
+        return
+    shown = [[d if isinstance(d, int) else None for d in shape] for shape in (known, after.type.shape)]
+    raise TypeMismatch(
+        f"The shape for {called} is not an invariant for the loop. It enters the loop with shape {shown[0]}, but has "
+        f"shape {shown[1]} after one iteration",
+        here(),
+        hint=f"say so: shape_invariants=[..., tf.TensorShape({shown[1]})]",
+    )
 
 
 def _initial(value: Any) -> Any:
@@ -232,7 +287,11 @@ def map_fn(fn: Callable[..., Any], elems: Any, dtype: Any = None, name: str | No
     """`fn` applied to every element along the leading axis, in parallel; the results are stacked."""
     with writing(elems) as graph:
         elements = with_reads(elems)
-        whole = elements if isinstance(elements, (tuple, dict, Traced)) else as_constant(elements)
+        is_list = isinstance(elements, list) and not any(
+            is_tensor_like(e) or isinstance(e, np.ndarray) for e in elements
+        )
+        is_nested = isinstance(elements, (list, tuple, dict, Traced)) and not is_list
+        whole = elements if is_nested else as_constant(elements)
 
         def body(values: list[Any]) -> Any:
             leaves, structure = tree.flatten(values[0], is_tensor_like)
@@ -263,6 +322,19 @@ def _tokens(values: Sequence[Any]) -> list[Traced]:
     return tokens
 
 
+def _check_inside(builder: Builder, token: Traced) -> None:
+    """A function captures values, but no order between what is inside and outside of it."""
+    inner: Builder | None = builder
+    while inner is not None and inner is not token.builder:
+        if inner.kind == "function" and token.builder.context is inner.context:
+            raise TypeMismatch(
+                f"{token!r} is not an element of this graph. A control dependency cannot lead into `{inner.name}`",
+                here(),
+                hint="put the call of the function below tf.control_dependencies, or use the value",
+            )
+        inner = inner.parent
+
+
 class control_dependencies:
     """Operations created in the block run after these; None clears the enclosing blocks."""
 
@@ -284,7 +356,10 @@ class control_dependencies:
             if self._inputs is None:
                 builder.controls = ()
                 return
-            controls = map(graph.writer.resolve, _tokens(self._inputs))
+            tokens = _tokens(self._inputs)
+            for token in tokens:
+                _check_inside(builder, token)
+            controls = map(graph.writer.resolve, tokens)
             builder.controls = tuple(dict.fromkeys((*builder.controls, *controls)))
 
     def __exit__(self, *_: object) -> None:
@@ -306,7 +381,16 @@ def group(*inputs: Any, name: str = "group", **_: Any) -> Operation:
         controls = tuple(dict.fromkeys(map(graph.writer.resolve, _tokens(flat))))
         done = Const(np.asarray(True))
         number = builder.add("identity", (done,), (done.type,), span=here(), name=name or "group", controls=controls)
-        return Operation(Tensor(builder, Port(number)))
+        return Group(Tensor(builder, Port(number)))
+
+
+class Group(Operation):
+    """What `tf.group` makes."""
+
+    @property
+    def type(self) -> str:
+        """As in TensorFlow."""
+        return "NoOp"
 
 
 def no_op(name: str = "no_op") -> Operation:
@@ -318,19 +402,28 @@ def Print(
     input_: Any, data: Sequence[Any], message: str = "", first_n: Any = None, summarize: Any = None, name: Any = None
 ) -> Any:
     """The same value; computing it prints the message and the data."""
-    with writing(input_, *data):
-        shown = [as_tensor(value) for value in data]
-        template = _plain(message or "") + "".join("[{}]" for _ in shown)
+    with writing(input_, *(value for value in data if not _is_text(value))):
+        shown = [as_tensor(value) for value in data if not _is_text(value)]
+        parts = (f"[{_text(value)}]" if _is_text(value) else "[{}]" for value in data)
+        template = _plain(message or "") + "".join(parts)
         with control_dependencies([add_node("print", shown, Attrs(template=template))]):
             return identity(input_, name)
 
 
 def Assert(condition: Any, data: Sequence[Any], summarize: Any = None, name: Any = None) -> Operation:
     """An operation that fails if the condition is false, showing the data."""
-    with writing(condition, *data):
-        template = "assertion failed: " + " ".join(_plain(v) if isinstance(v, str) else "[{}]" for v in data)
-        shown = [as_tensor(value) for value in data if not isinstance(value, str)]
+    with writing(condition, *(value for value in data if not _is_text(value))):
+        template = "assertion failed: " + " ".join(_text(v) if _is_text(v) else "[{}]" for v in data)
+        shown = [as_tensor(value) for value in data if not _is_text(value)]
         return Operation(add_node("assert", [as_tensor(condition), *shown], Attrs(template=template)))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, Text) or is_text(value)
+
+
+def _text(value: Any) -> str:
+    return _plain(value.shown() if isinstance(value, Text) else Text(value).shown())
 
 
 def _plain(text: str) -> str:
@@ -364,9 +457,23 @@ class device:
 
 
 @contextlib.contextmanager
+def graph_name_scope(graph: Graph, name: str | None) -> Iterator[str]:
+    """`graph.name_scope`: the block's operations are named `name/...`; gives that beginning."""
+    builder = graph.ctx.open_builder
+    with graph.lock:
+        scope = graph.scope_named(builder, name)
+    with graph.scoped(builder, scope):
+        yield scope
+
+
+@contextlib.contextmanager
 def name_scope(name: str | None, default_name: str | None = None, values: Any = None) -> Iterator[str]:
-    """Accepted and ignored; nodes are named after their operations and enclosing branches."""
-    yield f"{name or default_name or ''}/"
+    """Names of operations made in the block begin with `name/`; without a name, with the default one."""
+    if name is None and default_name is None and values is not None:
+        raise TypeMismatch("name and default_name are both None", here(), hint="give one of them")
+    graph = graph_of([value for value in values or () if is_tensor_like(value)])
+    with graph.as_default(), graph_name_scope(graph, default_name if name is None else name) as scope:
+        yield scope
 
 
-boundaries(globals(), __all__)
+boundaries(globals(), __all__, besides=("name_scope",))

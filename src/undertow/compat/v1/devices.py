@@ -90,6 +90,22 @@ class Cluster:
         return replace(library, functions={name: placed_graph(graph) for name, graph in library.functions.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device of this process."""
+
+    name: str = "/job:localhost/replica:0/task:0/device:CPU:0"
+    device_type: str = "CPU"
+    memory_limit: int = 0
+    memory_limit_bytes: int = 0
+    physical_device_desc: str = ""
+
+
+def list_local_devices(session_config: object = None) -> list[Device]:
+    """The devices of this process: one."""
+    return [Device()]
+
+
 def no_such_device(node: Node, name: str, jobs: Jobs) -> GraphError:
     """The error for a device that a cluster has not."""
     there = [f"/job:{task.job}/replica:0/task:{task.index}/device:CPU:0" for task in jobs.tasks]

@@ -6,7 +6,7 @@ A program is built once for each combination of fetches and feeds, and cached by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,10 @@ import numpy as np
 from undertow.api.program import Program
 from undertow.compat.v1.critical_section import in_turn
 from undertow.compat.v1.devices import Cluster
+from undertow.compat.v1.errors import InvalidArgumentError, of_kind
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.graphs.hosted import Hosted, computed
+from undertow.compat.v1.graphs.rules import refuse_bad_rules
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, default_dtype, wrap
@@ -27,7 +30,9 @@ from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Port
 from undertow.ops.effects import acts, variables_of
 from undertow.passes.pipeline import resolve_markers
-from undertow.types import type_of
+from undertow.types import Type, type_of
+
+_FETCHED = (Traced, Operation, Variable, Hosted, str)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,15 +41,14 @@ class Fetched:
 
     program: Program
     inputs: tuple[Port, ...]
-    seed: int | None  # where among the inputs the seed goes, if random numbers are drawn
     written: frozenset[str]
 
 
 def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list[Any], tree.Structure]:
     """The fetches one by one, as tensors and operations of this graph, and the structure around them."""
-    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, (Traced, Operation, Variable, str)))
+    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, _FETCHED))
     odd = [token[1].value for token in structure if token[0] == "static"]
-    odd += [leaf for leaf in leaves if not isinstance(leaf, (Traced, Operation, Variable, str))]
+    odd += [leaf for leaf in leaves if not isinstance(leaf, _FETCHED)]
     if odd:
         raise TypeMismatch(
             f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
@@ -57,11 +61,18 @@ def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list
 def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
     if isinstance(leaf, str):
         return by_name(graph, leaf, span)
-    if isinstance(leaf, Variable):
+    if isinstance(leaf, (Variable, Hosted)):
         if leaf.graph is not graph:
             raise another_graph(leaf, span)
-        return leaf.fetched()
+        return leaf.fetched() if isinstance(leaf, Variable) else _checked(graph, leaf, span)
     check_tensor(graph, leaf.token if isinstance(leaf, Operation) else leaf, "fetched", span)
+    return leaf
+
+
+def _checked(graph: Graph, leaf: Hosted, span: Span | None) -> Hosted:
+    """What the host makes, if the tensors that it is made of can be fetched."""
+    for tensor in leaf.tensors:
+        check_tensor(graph, tensor, "fetched", span)
     return leaf
 
 
@@ -78,19 +89,34 @@ def check_tensor(graph: Graph, tensor: Any, what: str, span: Span | None) -> Non
             hint="return it, and use the result of the call",
         )
     if builder.home(tensor.port) != 0:
-        raise GraphError(
-            f"{tensor!r} is inside a branch of a tf.cond and cannot be {what}",
-            span,
-            hint="return it from both functions of the tf.cond, and use the result",
+        raise of_kind(
+            GraphError(
+                f"The tensor returned for {tensor.name} was not valid: {tensor!r} is inside a branch of a tf.cond and "
+                f"cannot be {what}",
+                span,
+                hint="return it from both functions of the tf.cond, and use the result",
+            ),
+            InvalidArgumentError,
         )
 
 
 def by_name(graph: Graph, name: str, span: Span | None) -> Any:
     """`add:0` is a tensor, `add` an operation."""
     stem, colon, index = name.partition(":")
+    for variable in graph.variables:
+        if variable.key == stem and index in ("", "0"):
+            return variable.fetched() if colon else variable.op
     number = graph.node_named(stem)
     if number is None or (colon and not index.isdigit()) or int(index or 0) >= len(graph.main.nodes[number].types):
-        raise GraphError(f"this graph has no {name!r}", span, hint='tensors have names such as "add:0": see x.name')
+        raise of_kind(
+            GraphError(
+                f"The name {name!r} refers to {'a Tensor' if colon else 'an Operation'} which does not exist: "
+                f"this graph has no {name!r}",
+                span,
+                hint='tensors have names such as "add:0": see x.name',
+            ),
+            KeyError,
+        )
     tensor = Tensor(graph.main, Port(number, int(index or 0)))
     return tensor if colon else Operation(tensor)
 
@@ -105,6 +131,7 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 
     `cluster` has the tasks that devices name; without it, devices stand there as they were written.
     """
+    leaves = list(computed(leaves))
     values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     computed_feeds = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
@@ -118,20 +145,21 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 def _make(graph: Graph, results: Sequence[Port], count: int, fed: Sequence[Port], cluster: Cluster | None) -> Fetched:
     main = graph.main
     instead = {port: graph.fed_param(port) for port in fed}
-    graph_of_main, params = main.extract(results, instead)
-    library = resolve_markers(graph.library_of(in_turn(graph_of_main)))
+    library, params = graph.extract(results, instead)
+    refuse_bad_rules(graph, library)
+    ordered = {library.main: in_turn(library.functions[library.main])}
+    library = resolve_markers(replace(library, functions={**library.functions, **ordered}))
     if cluster is not None:
         library = cluster.place(library)
     refuse_endless(library)
-    seed = main.key.node if main.key is not None and main.key.node in params else None
     owner = {param.node: port for port, param in instead.items()}
-    inputs = tuple(owner.get(number, Port(number)) for number in params if number != seed)
+    inputs = tuple(owner.get(number, Port(number)) for number in params)
     nodes = (node for body in library.functions.values() for node in body.nodes)
     written = frozenset(name for node in nodes if acts(node.op) for name in variables_of(node.attrs))
     structure = (("tuple", count), *([tree.LEAF] * count))
     types = tuple(main.nodes[number].types[0] for number in params)
-    captured = Captured(library, types, (), structure, count, seed is not None, {}, written)
-    return Fetched(Program(captured, "main"), inputs, params.index(seed) if seed is not None else None, written)
+    captured = Captured(library, types, (), structure, count, False, {}, written)
+    return Fetched(Program(captured, "main"), inputs, written)
 
 
 # -- feeds -------------------------------------------------------------------------------------------------
@@ -164,8 +192,14 @@ def _called(tensor: Tensor) -> str:
     return f"{kind} `{tensor.name.rsplit(':', 1)[0]}`{made}"
 
 
+def fed_types(graph: Graph, fed: Mapping[Port, Any]) -> dict[Port, Type]:
+    """The types of what is fed for tensors whose shape was not known."""
+    return {port: type_of(np.asarray(value)) for port, value in fed.items() if port in graph.late.made_by}
+
+
 def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
     called, wanted = _called(tensor), tensor.type
+    is_late = tensor.graph.late.is_late(tensor)
     if isinstance(value, (Traced, Operation, Variable)):
         raise TypeMismatch(
             f"{called} is fed {value!r}, which has no value yet",
@@ -192,7 +226,7 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         if array.max() > bounds.max or array.min() < bounds.min:
             worst = array.max() if array.max() > bounds.max else array.min()
             raise TypeMismatch(f"{called} is fed {worst}, which does not fit in {wanted.dtype}", span, "use tf.int64")
-    if not wanted.accepts(found.with_dtype(wanted.dtype)):
+    if not is_late and not wanted.accepts(found.with_dtype(wanted.dtype)):
         shape = ", ".join("None" if d is None else str(d) for d in wanted.shape)
         raise TypeMismatch(
             f"{called} has the shape [{shape}], but is fed a value of shape {list(array.shape)}",
@@ -203,7 +237,24 @@ def _fed(tensor: Tensor, value: Any, span: Span | None) -> Any:
         return array.astype(wanted.dtype.numpy)[()]
 
 
+def captured_late(graph: Graph, port: Port, span: Span | None) -> GraphError:
+    """The error for an array that is fed to a placeholder without a shape, which a function has taken for a number."""
+    return GraphError(
+        f"{_called(Tensor(graph.main, port))} has no shape, and a function that captures it took it for a number",
+        span,
+        hint="give the placeholder a shape, or pass it to the function as an argument",
+    )
+
+
 def missing(graph: Graph, port: Port, span: Span | None) -> GraphError:
     """The error for a placeholder that is needed but not fed."""
     called = _called(Tensor(graph.main, port))
-    return GraphError(f"{called} is needed, but not fed", span, hint="add it to feed_dict: sess.run(y, {x: 3})")
+    fault: GraphError = of_kind(
+        GraphError(
+            f"You must feed a value for placeholder tensor: {called} is needed, but not fed",
+            span,
+            hint="add it to feed_dict: sess.run(y, {x: 3})",
+        ),
+        InvalidArgumentError,
+    )
+    return fault

@@ -6,6 +6,7 @@ and its `gradient`, so that other fetches share the values of that call.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,10 @@ import numpy as np
 
 from undertow.compat.v1.array import ones_like, zeros_like
 from undertow.compat.v1.control import identity
+from undertow.compat.v1.derivatives.stops import cut_off
 from undertow.compat.v1.graph import Graph, another_graph
+from undertow.compat.v1.graphs.closing import captured_by
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
 from undertow.compat.v1.tensor import Operation, Tensor, as_tensor, is_tensor_like, writing
@@ -25,7 +29,6 @@ from undertow.ir.structure import ENTERS
 from undertow.ops.op import CATALOGUE
 from undertow.passes.derive.activity import is_smooth
 from undertow.passes.markers.paths import DERIVATIVE, is_inside
-from undertow.tracebacks import boundaries
 from undertow.types import said
 
 __all__ = ["gradients"]
@@ -45,16 +48,17 @@ def gradients(
     """The derivatives of the sum of `ys` with respect to each of `xs`; None for an x that `ys` do not depend on."""
     outs, ins = _listed(ys, "ys"), _listed(xs, "xs")
     cotangents = [None] * len(outs) if grad_ys is None else _cotangents(grad_ys, len(outs))
-    if stop_gradients:
-        raise GraphError(
-            "tf.gradients does not support stop_gradients", here(), hint="use tf.stop_gradient(x) in the graph"
-        )
+    stops = [] if stop_gradients is None else _listed(stop_gradients, "stop_gradients")
     with writing(*outs, *ins, *(g for g in cotangents if g is not None)) as graph:
         tensors = [as_tensor(y) for y in outs]
-        for y in tensors:
-            _check_float(y)
-        pairs = _summed([(y, _cotangent(y, g)) for y, g in zip(tensors, cotangents, strict=True)])
-        derivatives = _written(graph, pairs, ins, name)
+        floats = [(y, g) for y, g in zip(tensors, cotangents, strict=True) if y.type.dtype.is_inexact]
+        if not floats:
+            _check_float(tensors[0])
+        pairs = _summed([(y, _cotangent(y, g)) for y, g in floats])  # integers have no derivatives
+        if stops:
+            derivatives = _until(graph, pairs, ins, stops, name)
+        else:
+            derivatives = _written(graph, pairs, ins, name)
         if str(getattr(unconnected_gradients, "value", unconnected_gradients)).lower() == "zero":
             derivatives = [zeros_like(x) if dx is None else dx for x, dx in zip(ins, derivatives, strict=True)]
         return derivatives
@@ -133,7 +137,7 @@ class _Upstream:
         self.hidden: set[str] = set()  # below calls
         self.is_unsure = False  # is there a call of a function that is not defined yet?
         entered: set[str] = set()
-        for port in _floats_above(builder, ports):
+        for port in _floats_above(graph, builder, ports):
             self.ports.add(port)
             node = builder.nodes[port.node]
             if node.op == "read":
@@ -160,7 +164,9 @@ class _Upstream:
                     todo.append(node.attrs.text(ENTERS[node.op]))
 
 
-def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Port] = ()) -> Iterator[Port]:
+def _floats_above(
+    graph: Graph, builder: Builder, ports: Iterable[Operand], cut: Collection[Port] = ()
+) -> Iterator[Port]:
     """The floats that these values depend on, themselves included; no further than the cut."""
     seen, todo = set(cut), list(ports)
     while todo:
@@ -168,7 +174,10 @@ def _floats_above(builder: Builder, ports: Iterable[Operand], cut: Collection[Po
         if isinstance(port, Port) and port not in seen and builder.type_of(port).dtype.is_inexact:
             seen.add(port)
             yield port
-            todo += _leading(builder.nodes[port.node])
+            node = builder.nodes[port.node]
+            todo += _leading(node)
+            if node.op in ENTERS:  # what it captures is not among its operands yet
+                todo += captured_by(graph, node.attrs.text(ENTERS[node.op]), builder)
 
 
 def _leading(node: Node) -> tuple[Operand, ...]:
@@ -190,15 +199,15 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     places: list[int] = []
     for place, x in enumerate(xs):
         is_variable = isinstance(x, Variable)
-        origins = upstream.reads.get(x.name, []) if is_variable else [_own_port(x, builder)]
+        origins = upstream.reads.get(x.key, []) if is_variable else [_own_port(graph, x, builder, upstream)]
         origins = [port for port in origins if port in upstream.ports and x.dtype.is_inexact]
-        is_hidden = is_variable and (x.name in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
+        is_hidden = is_variable and (x.key in upstream.hidden or upstream.is_unsure) and x.dtype.is_inexact
         visible = [p for p in origins if not is_variable or is_inside(builder.regions, region, builder.home(p))]
         if visible or origins or is_hidden:
             named.append([builder.use(port) for port in visible])
-            variables.append(x.name if is_variable else "")
+            variables.append(x.key if is_variable else "")
             places.append(place)
-            _check_outside(builder, visible, named[-1], ys, x)
+            _check_outside(graph, builder, visible, named[-1], ys, x)
     derivatives: list[Any] = [None] * len(xs)
     if not places:
         return derivatives
@@ -212,10 +221,37 @@ def _written(graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any
     return derivatives
 
 
-def _own_port(x: Traced, builder: Builder) -> Port:
+def _until(
+    graph: Graph, pairs: Sequence[tuple[Tensor, Any]], xs: Sequence[Any], stops: Sequence[Any], name: str
+) -> list[Any]:
+    """The derivatives where some tensors are constants; with respect to these, where the ys use them."""
+    builder = graph.ctx.open_builder
+    ys = [y for y, _ in pairs]
+    upstream = _Upstream(graph, builder, [operand(y) for y in ys])
+
+    def places(x: Any) -> list[Port]:
+        if isinstance(x, Variable):
+            return upstream.reads.get(x.key, [])
+        return [_own_port(graph, x, builder, upstream)]
+
+    copies = cut_off(builder, ys, [port for stop in stops for port in places(stop)])
+    moved = [(Tensor(builder, copies.get(y.port, y.port)), cotangent) for y, cotangent in pairs]
+    leaves = [[Tensor(builder, copies.get(port, port)) for port in places(x)] for x in xs]
+    slopes = iter(_written(graph, moved, [leaf for part in leaves for leaf in part], name))
+    sums: list[Any] = []
+    for part in leaves:
+        known = [slope for slope in (next(slopes) for _ in part) if slope is not None]
+        sums.append(functools.reduce(lambda a, b: a + b, known) if known else None)
+    return sums
+
+
+def _own_port(graph: Graph, x: Traced, builder: Builder, upstream: _Upstream) -> Port:
     if x.builder is not builder:
         if x.builder.context is not builder.context:
             raise another_graph(x, here())
+        here_too = builder.lifted.get((x.builder, x.port))
+        if here_too is not None and not _leads_in(graph, x, builder, upstream):
+            return here_too
         raise GraphError(
             f"tf.gradients inside `{builder.name}` with respect to {x!r}, which belongs to `{x.builder.name}`",
             here(),
@@ -224,13 +260,24 @@ def _own_port(x: Traced, builder: Builder) -> Port:
     return x.port
 
 
+def _leads_in(graph: Graph, x: Traced, builder: Builder, upstream: _Upstream) -> bool:
+    """Do the ys depend on an x of the graph around through other values than x itself?"""
+    others = [
+        outer[1]
+        for outer, inner in builder.lifted.items()
+        if inner in upstream.ports and outer != (x.builder, x.port) and outer[0] is x.builder
+    ]
+    is_far = any(outer[0] is not x.builder for outer, inner in builder.lifted.items() if inner in upstream.ports)
+    return is_far or x.port in set(_floats_above(graph, x.builder, others))
+
+
 def _check_outside(
-    builder: Builder, origins: Sequence[Port], seen: Sequence[Port], ys: Sequence[Operand], x: Any
+    graph: Graph, builder: Builder, origins: Sequence[Port], seen: Sequence[Port], ys: Sequence[Operand], x: Any
 ) -> None:
     """In a branch: do the ys depend on an x only through its value there?"""
     if all(a == b for a, b in zip(origins, seen, strict=True)):
         return
-    if not set(origins).isdisjoint(_floats_above(builder, ys, seen)):
+    if not set(origins).isdisjoint(_floats_above(graph, builder, ys, seen)):
         raise GraphError(
             f"a gradient inside a tf.cond, with respect to {x!r}, depends on operations outside it",
             here(),

@@ -9,12 +9,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.tensor import apply, as_tensor, named, operands, wrap, writing
 from undertow.frontend.functions import public as functions
 from undertow.ops.op import CATALOGUE
-from undertow.tracebacks import boundaries
-from undertow.types import dtype_of
 
 Op = Callable[..., Any]
 
@@ -93,9 +93,13 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     return apply(_total, list(inputs), name)
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Any:
+def matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+    adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
     """The matrix product."""
-    turned = [functions.matrix_transpose if turns else lambda x: x for turns in (transpose_a, transpose_b)]
+    turns = transpose_a or adjoint_a, transpose_b or adjoint_b
+    turned = [functions.matrix_transpose if turn else lambda x: x for turn in turns]
     return apply(lambda left, right: functions.matmul(turned[0](left), turned[1](right)), [a, b], name)
 
 
@@ -142,9 +146,16 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     return [None if t is None else apply(functions.multiply, [t, factor]) for t in t_list], length
 
 
-def cumsum(x: Any, axis: int = 0, name: str | None = None) -> Any:
-    """Running sums along an axis."""
-    return apply(lambda v: functions.cumulative_sum(v, axis=axis, dtype=v.dtype), [x], name)
+def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+    """Running sums along an axis; `exclusive` leaves out the element itself, `reverse` begins at the end."""
+
+    def sums(v: Any) -> Any:
+        turned = functions.flip(v, axis=axis) if reverse else v
+        result = functions.cumulative_sum(turned, axis=axis, dtype=v.dtype)
+        result = functions.subtract(result, turned) if exclusive else result
+        return functions.flip(result, axis=axis) if reverse else result
+
+    return apply(sums, [x], name)
 
 
 def _index_of(which: str, ours: Op) -> Op:
@@ -157,10 +168,11 @@ def _index_of(which: str, ours: Op) -> Op:
 
 
 argmax, argmin = _index_of("largest", functions.argmax), _index_of("smallest", functions.argmin)
+arg_max, arg_min = argmax, argmin
 
 
 __all__ = sorted([
-    *_FROM_ROWS, "add_n", "argmax", "argmin", "atan2", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
+    *_FROM_ROWS, "add_n", "arg_max", "arg_min", "argmax", "argmin", "atan2", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
     "cumsum", "div", "einsum", "global_norm", "matmul", "reduce_mean", "rsqrt", "squared_difference", "tensordot",
 ])  # fmt: skip
 

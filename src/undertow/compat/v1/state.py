@@ -7,15 +7,18 @@ and assignments.
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from undertow.compat.v1.array import drawn
 from undertow.compat.v1.control import control_dependencies, group
-from undertow.compat.v1.graph import Graph, get_default_graph
+from undertow.compat.v1.graph import get_default_graph
+from undertow.compat.v1.graphs.collection import GraphKeys
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import recorded
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, Tensor, add_node, as_tensor, fitted, named, with_reads, writing
 from undertow.errors import GraphError, TypeMismatch, brief
@@ -27,17 +30,20 @@ from undertow.frontend.values.traced import Traced
 from undertow.ir.graph import Attrs
 from undertow.passes.markers.paths import UPDATE
 from undertow.tracebacks import boundaries
-from undertow.types import Type, dtype_of, f32
+from undertow.types import Type
 from undertow.types import type_of as numpy_type_of
 
 __all__ = [
-    "AUTO_REUSE", "Variable", "assign", "assign_add", "assign_sub", "constant_initializer", "get_variable",
-    "global_variables", "global_variables_initializer", "glorot_uniform_initializer", "initialize_all_variables",
-    "local_variables_initializer", "ones_initializer", "random_normal_initializer", "random_uniform_initializer",
-    "trainable_variables", "variable_scope", "variables_initializer", "zeros_initializer",
+    "Variable", "all_variables", "assert_variables_initialized", "assign", "assign_add", "assign_sub",
+    "constant_initializer", "global_variables", "global_variables_initializer", "glorot_uniform_initializer",
+    "initialize_all_variables", "initialize_local_variables", "is_variable_initialized", "local_variables",
+    "local_variables_initializer", "model_variables", "ones_initializer", "random_normal_initializer",
+    "random_uniform_initializer", "report_uninitialized_variables", "trainable_variables", "variables_initializer",
+    "zeros_initializer",
 ]  # fmt: skip
 
-AUTO_REUSE = "auto"
+
+_ASSIGNS = {"set": "Assign", "add": "AssignAdd", "subtract": "AssignSub", "concat": "AssignConcat"}
 
 
 @acts_as_its_value
@@ -59,23 +65,24 @@ class Variable:
         if initial_value is None:
             raise TypeMismatch("a variable needs an initial value", here(), hint="write tf.Variable(0.0)")
         value = initial_value() if callable(initial_value) and not is_tensor(initial_value) else initial_value
-        with writing(value) as graph:
+        place = contextlib.nullcontext() if is_tensor(value) else get_default_graph().outside()
+        with place, writing(value) as graph:
             builder = graph.ctx.open_builder
             if builder is not graph.main or builder.region != 0:
                 raise GraphError(
                     "a variable cannot be created inside a function, a branch or a loop",
                     here(),
-                    hint="create it outside; it may be read and assigned there",
+                    hint="create it outside, or give a function that computes its value; it may be read there",
                 )
             self.graph = graph
             self.trainable = bool(trainable)
             self.span = here()
-            self.name = _free_name(graph, _scoped(graph, name or "Variable"))
-            with control_dependencies(None):  # its first value depends on nothing around it
+            self.key = graph.unique_name(name or "Variable")  # what nodes, and values in sessions, know it by
+            with control_dependencies(None), graph.scoped(builder, ""):  # its first value depends on nothing around it
                 self.initial_value: Tensor = as_tensor(value, dtype if not is_tensor(value) else None)
                 if dtype is not None and self.initial_value.dtype != dtype_of(dtype):
                     raise TypeMismatch(
-                        f"variable `{self.name}` is declared as {dtype_of(dtype)}, but its initial value is "
+                        f"variable `{self.key}` is declared as {dtype_of(dtype)}, but its initial value is "
                         f"{self.initial_value.type}",
                         here(),
                         hint="convert it with tf.cast, or change dtype=",
@@ -84,6 +91,10 @@ class Variable:
                 self.initializer = self.assigned("set", self.initial_value).op
             self._fetched: Tensor | None = None
             graph.variables.append(self)
+            chosen = [GraphKeys.GLOBAL_VARIABLES] if collections is None else list(collections)
+            if trainable and GraphKeys.TRAINABLE_VARIABLES not in chosen:
+                chosen.append(GraphKeys.TRAINABLE_VARIABLES)
+            graph.add_to_collections(chosen, self)
 
     def _type_of(self, shape: Any, validate_shape: bool) -> Type:
         """The type of the variable: that of its initial value, unless a shape leaves dimensions open."""
@@ -93,7 +104,7 @@ class Variable:
         wanted = initial.with_shape(tuple(None if d is None else int(d) for d in shape))
         if not wanted.accepts(initial):
             raise TypeMismatch(
-                f"variable `{self.name}` is declared as {wanted}, but its initial value is {initial}",
+                f"variable `{self.key}` is declared as {wanted}, but its initial value is {initial}",
                 here(),
                 hint="change the value, or leave out shape=",
             )
@@ -106,13 +117,24 @@ class Variable:
         """The type of its elements."""
         return self.type.dtype
 
-    shape: Any = Tensor.shape
-    get_shape: Any = Tensor.get_shape
+    @property
+    def shape(self) -> TensorShape:
+        """The dimensions as known before a run."""
+        return TensorShape([d if isinstance(d, int) else None for d in self.type.shape])
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self.shape
+
+    @property
+    def name(self) -> str:
+        """Its name as a tensor: `w:0`; that of its operation is `w`."""
+        return f"{self.key}:0"
 
     @property
     def op(self) -> Operation:
         """The operation that reads it, ordered by nothing."""
-        return Operation(self.fetched())
+        return VariableOperation(self.fetched(), self.key)
 
     def __repr__(self) -> str:
         return f"<tf.Variable {self.name!r}: {self.type}>"
@@ -122,6 +144,7 @@ class Variable:
 
     # -- reading and assigning -----------------------------------------------------------------------------
 
+    @recorded
     def read_value(self) -> Tensor:
         """The value at this point, after the current control dependencies."""
         with writing(self):
@@ -131,7 +154,8 @@ class Variable:
     __undertow_read__ = read_value
 
     def _read(self) -> Tensor:
-        return add_node("read", (), self._attrs(), self.name)
+        with self.graph.scoped(self.graph.ctx.open_builder, ""):
+            return add_node("read", (), self._attrs(), f"{self.key}/read")
 
     def fetched(self) -> Tensor:
         """The read that fetches of the variable itself share: in the main graph, ordered by nothing."""
@@ -145,6 +169,20 @@ class Variable:
                 finally:
                     main.region, main.controls, main.device = saved
         return self._fetched
+
+    def _ref(self) -> Variable:
+        """Itself: there are no references to its memory."""
+        return self
+
+    @property
+    def handle(self) -> Variable:
+        """Itself, for operations that take a handle."""
+        return self
+
+    @property
+    def device(self) -> str:
+        """Where it is placed: in the process of the session."""
+        return ""
 
     def initialized_value(self) -> Tensor:
         """Its initial value, for use in initial values of other variables."""
@@ -160,32 +198,38 @@ class Variable:
 
         session_for(session, self).run(self.initializer, {self.initial_value: value})
 
+    @recorded
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace the value; returns the new one."""
         return named(self.assigned("set", value), name)
 
+    @recorded
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Add to the value, atomically; returns the new one."""
         return named(self.assigned("add", delta), name)
 
+    @recorded
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Subtract from the value, atomically; returns the new one."""
         return named(self.assigned("subtract", delta), name)
 
+    @recorded
     def updated(self, how: str, value: Any) -> Tensor:
         """The new value after an update, which follows all reads of the run that no control edge puts after it."""
         return self.assigned(how, value, **{UPDATE: True})
 
     def assigned(self, how: str, value: Any, **more: Any) -> Tensor:
         """The new value after x := f(x, value), where `how` names f."""
-        with writing(self, value):
-            return add_node(
-                "assign", [self._fitting(with_reads(value))], self._attrs(how=how, **more), f"{self.name}.{how}"
-            )
+        with writing(self, value) as graph:
+            fitting = self._fitting(with_reads(value))
+            with graph.scoped(graph.ctx.open_builder, ""):
+                return add_node(
+                    "assign", [fitting], self._attrs(how=how, **more), f"{self.key}/{_ASSIGNS.get(how, how)}"
+                )
 
     def _fitting(self, value: Any) -> Any:
         """The assigned value in the variable's dtype; the type rule checks its shape."""
-        what, dtype = f"the value for variable `{self.name}`", self.type.dtype
+        what, dtype = f"the value for variable `{self.key}`", self.type.dtype
         converted = value if isinstance(value, Traced) or is_weak(value) else fitted(value, dtype)
         rank = (
             converted.type.rank
@@ -202,7 +246,7 @@ class Variable:
             raise
 
     def _attrs(self, **more: Any) -> Attrs:
-        return Attrs(variable=self.name, dtype=self.type.dtype.name, shape=tuple(self.shape), **more)
+        return Attrs(variable=self.key, dtype=self.type.dtype.name, shape=tuple(self.shape), **more)
 
 
 def is_tensor(value: Any) -> bool:
@@ -210,9 +254,22 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, (Traced, Variable))
 
 
-def _free_name(graph: Graph, name: str) -> str:
-    taken = {variable.name for variable in graph.variables}
-    return next(free for k in itertools.count() if (free := f"{name}_{k}" if k else name) not in taken)
+class VariableOperation(Operation):
+    """The operation of a variable: it has the variable's name."""
+
+    def __init__(self, token: Tensor, key: str) -> None:
+        super().__init__(token)
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        """The name of the variable."""
+        return self._key
+
+    @property
+    def type(self) -> str:
+        """As in TensorFlow."""
+        return "VariableV2"
 
 
 # -- functions -----------------------------------------------------------------------------------------------
@@ -240,14 +297,51 @@ def variable_of(ref: Any) -> Variable:
     return ref
 
 
+def _collected(key: str, scope: str | None) -> list[Variable]:
+    return get_default_graph().get_collection(key, scope)
+
+
 def global_variables(scope: str | None = None) -> list[Variable]:
-    """The variables of the default graph."""
-    return [v for v in get_default_graph().variables if scope is None or v.name.startswith(scope)]
+    """The variables of the default graph, without local ones."""
+    return _collected(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+all_variables = global_variables
 
 
 def trainable_variables(scope: str | None = None) -> list[Variable]:
     """The variables that optimizers update."""
-    return [v for v in global_variables(scope) if v.trainable]
+    return _collected(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def local_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the collection LOCAL_VARIABLES."""
+    return _collected(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def model_variables(scope: str | None = None) -> list[Variable]:
+    """The variables of the collection MODEL_VARIABLES."""
+    return _collected(GraphKeys.MODEL_VARIABLES, scope)
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """Has it a value in the session that runs this?"""
+    graph = variable_of(variable).graph
+    with writing(variable):
+        return Tensor(graph.main, graph.initialized(variable).port)
+
+
+def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, name: str | None = None) -> Any:
+    """A tensor with the names, as bytes, of the variables that have no value in the session that runs it."""
+    from undertow.compat.v1.graphs.hosted import UninitializedNames
+
+    return UninitializedNames([*global_variables(), *local_variables()] if var_list is None else list(var_list))
+
+
+def assert_variables_initialized(var_list: Sequence[Variable] | None = None) -> Operation:
+    """Fails in a session where some of these variables have no value."""
+    chosen = [*global_variables(), *local_variables()] if var_list is None else list(var_list)
+    return group(*(variable.fetched() for variable in chosen), name="assert_variables_initialized")
 
 
 def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> Operation:
@@ -264,62 +358,14 @@ initialize_all_variables = global_variables_initializer
 
 
 def local_variables_initializer() -> Operation:
-    """Accepted: there are no local variables."""
-    return group(name="init")
+    """An operation that gives every variable of the collection LOCAL_VARIABLES its initial value."""
+    return variables_initializer(local_variables())
 
 
-# -- scopes ------------------------------------------------------------------------------------------------
+initialize_local_variables = local_variables_initializer
 
 
-def _scoped(graph: Graph, name: str) -> str:
-    scopes = graph.variable_scopes
-    return f"{scopes[-1][0]}/{name}" if scopes else name
-
-
-@contextlib.contextmanager
-def variable_scope(name_or_scope: Any, default_name: str | None = None, reuse: Any = None, **_: Any) -> Iterator[str]:
-    """Prefixes the names of variables created inside; `reuse` lets get_variable find existing ones."""
-    graph = get_default_graph()
-    full = _scoped(graph, str(name_or_scope or default_name))
-    inherited = graph.variable_scopes[-1][1] if graph.variable_scopes else False
-    graph.variable_scopes.append((full, bool(reuse) or inherited))
-    try:
-        yield full
-    finally:
-        graph.variable_scopes.pop()
-
-
-def get_variable(
-    name: str,
-    shape: Any = None,
-    dtype: Any = f32,
-    initializer: Any = None,
-    regularizer: Any = None,
-    trainable: bool = True,
-    **_: Any,
-) -> Variable:
-    """A new variable of this name, or, inside a scope with `reuse`, the existing one."""
-    graph = get_default_graph()
-    full = _scoped(graph, name)
-    known: Variable | None = next((v for v in graph.variables if v.name == full), None)
-    reuses = bool(graph.variable_scopes) and graph.variable_scopes[-1][1]
-    if known is not None:
-        if not reuses:
-            raise GraphError(
-                f"variable `{full}` already exists, created on line {known.span.line if known.span else '?'}",
-                here(),
-                hint="reuse it with tf.variable_scope(..., reuse=True), or choose another name",
-            )
-        return known
-    wanted = dtype_of(dtype)
-    if callable(initializer) or initializer is None:
-        if shape is None:
-            raise TypeMismatch(f"variable `{full}` needs a shape", here(), hint="write shape=[2, 3]")
-        size = [int(d) for d in (shape if isinstance(shape, (list, tuple)) else [shape])]
-        make = initializer or (glorot_uniform_initializer() if wanted.kind == "float" else zeros_initializer())
-        initializer = make(size, wanted)
-    return Variable(initializer, trainable=trainable, name=name, dtype=wanted)
-
+# -- initial values -----------------------------------------------------------------------------------------
 
 Initializer = Callable[[Sequence[int], Any], Any]
 
@@ -341,21 +387,28 @@ def ones_initializer() -> Initializer:
 
 def random_normal_initializer(mean: float = 0.0, stddev: float = 1.0, seed: Any = None) -> Initializer:
     """Fills a variable with normal numbers."""
-    return lambda shape, dtype: drawn(random.normal, shape, mean, stddev, dtype)
+    return lambda shape, dtype: drawn(random.normal, shape, mean, stddev, dtype, seed=seed)
 
 
 def random_uniform_initializer(minval: float = 0.0, maxval: float = 1.0, seed: Any = None) -> Initializer:
     """Fills a variable with uniform numbers."""
-    return lambda shape, dtype: drawn(random.uniform, shape, minval, maxval, dtype)
+    return lambda shape, dtype: drawn(random.uniform, shape, minval, maxval, dtype, seed=seed)
+
+
+def fans_of(shape: Sequence[int]) -> tuple[float, float]:
+    """How many inputs and how many outputs each unit has: the last two sizes, times the others for a convolution."""
+    if len(shape) < 2:
+        return float(sum(shape) or 1), float(sum(shape) or 1)
+    window = float(np.prod(shape[:-2]))
+    return window * shape[-2], window * shape[-1]
 
 
 def glorot_uniform_initializer(seed: Any = None) -> Initializer:
     """Uniform numbers in a range that preserves the variance of activations across layers."""
 
     def make(shape: Sequence[int], dtype: Any) -> Any:
-        fans = (shape[-2], shape[-1]) if len(shape) > 1 else (sum(shape) or 1, sum(shape) or 1)
-        limit = float(np.sqrt(6.0 / (fans[0] + fans[1])))
-        return drawn(random.uniform, shape, -limit, limit, dtype)
+        limit = float(np.sqrt(6.0 / sum(fans_of(shape))))
+        return drawn(random.uniform, shape, -limit, limit, dtype, seed=seed)
 
     return make
 

@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from undertow.compat.v1.errors import of_graph, of_kind
 from undertow.compat.v1.graph import Graph, NativeContext, another_graph, get_default_graph
+from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import recorded
+from undertow.compat.v1.graphs.shapes import TensorShape
 from undertow.compat.v1.place import here
-from undertow.errors import CaptureError, Span, TypeMismatch, UndertowError, brief
+from undertow.errors import CaptureError, GraphError, Span, TypeMismatch, UndertowError, brief
 from undertow.frontend.functions import public as functions
 from undertow.frontend.trace.builder import Builder
 from undertow.frontend.values import tree
 from undertow.frontend.values.indexing import getitem
 from undertow.frontend.values.operands import is_weak
-from undertow.frontend.values.traced import Traced, capturing, context, operand, read
+from undertow.frontend.values.traced import Traced, capturing, context, emit, operand, read
 from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.ops.op import CATALOGUE, find
-from undertow.types import DType, bool_, dtype_of, f32, i32, type_of
+from undertow.types import DType, bool_, f32, i32, type_of
+from undertow.viz.graphdef import operator_name
 
 _KINDS = ("bool", "int", "float")
 # The TensorFlow names of functions in hints; those of operators are in their rows.
@@ -38,31 +43,6 @@ _WORDS = {
 def in_tensorflow_words(hint: str) -> str:
     """A hint with the TensorFlow names of functions."""
     return re.sub(r"\but\.(\w+)", lambda match: f"tf.{_WORDS[match[1]]}" if match[1] in _WORDS else match[0], hint)
-
-
-class TensorShape(tuple[int | None, ...]):
-    """The dimensions of a tensor as known before a run; None where unknown."""
-
-    __slots__ = ()
-
-    def as_list(self) -> list[int | None]:
-        """The dimensions as a list."""
-        return list(self)
-
-    @property
-    def ndims(self) -> int:
-        """The number of dimensions."""
-        return len(self)
-
-    rank = ndims
-
-    def is_fully_defined(self) -> bool:
-        """Is every dimension known?"""
-        return None not in self
-
-    def num_elements(self) -> int | None:
-        """The number of elements, if it is known."""
-        return None if None in self else int(np.prod([d for d in self if d is not None], dtype=np.int64))
 
 
 class Tensor(Traced):
@@ -87,7 +67,7 @@ class Tensor(Traced):
     def name(self) -> str:
         """The name of its operation and the number of the output: `add:0`."""
         graph, number = self.graph, self.port.node
-        name = graph.unique_name(number) if self.builder is graph.main else self.builder.nodes[number].name
+        name = graph.name_of(number) if self.builder is graph.main else self.builder.nodes[number].name
         return f"{name}:{self.port.index}"
 
     @property
@@ -98,7 +78,10 @@ class Tensor(Traced):
     @property
     def shape(self) -> TensorShape:
         """The dimensions as known before a run; `tf.shape(x)` has them all, at run time."""
-        return TensorShape(d if isinstance(d, int) else None for d in self.type.shape)
+        own = self.graph.late.met(self) if self.builder.kind == "main" else self
+        if self.builder.kind == "main" and own is self and self.graph.late.is_late(self):
+            return TensorShape(None)
+        return TensorShape([d if isinstance(d, int) else None for d in own.type.shape])
 
     def get_shape(self) -> TensorShape:
         """The same as `shape`."""
@@ -137,20 +120,35 @@ class Tensor(Traced):
     def _apply(self, name: str, *operands: Any) -> Any:
         return apply(getattr(functions, name), operands)
 
+    @recorded
     def __getitem__(self, key: Any) -> Any:
         with writing(self):
             return wrap(getitem(self, with_reads(key)))
 
+    @recorded
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         with writing(self):
             return wrap(super().__array_ufunc__(ufunc, method, *(with_reads(x) for x in inputs), **kwargs))
 
+    @recorded
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         with writing(self):
             return wrap(super().__array_function__(func, types, args, kwargs))
 
     def set_shape(self, shape: Any) -> None:
-        """Accepted and ignored: the graph infers shapes."""
+        """Accepted: the graph infers shapes. One that does not fit is an error."""
+        self.shape.assert_is_compatible_with(shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take it."""
+        nodes = self.builder.nodes
+        numbers = (number for number, node in enumerate(nodes) if self.port in node.inputs)
+        return [Operation(Tensor(self.builder, Port(number))) for number in numbers]
+
+    @property
+    def value_index(self) -> int:
+        """The number of the output of its operation."""
+        return self.port.index
 
 
 class Operation:
@@ -179,8 +177,30 @@ class Operation:
 
     @property
     def type(self) -> str:
-        """The name of its operator."""
-        return self.token.builder.nodes[self.token.port.node].op
+        """The name of its operator, as TensorFlow writes it: "Add"; of a call, the function's."""
+        node = self.token.builder.nodes[self.token.port.node]
+        if node.op == "identity" and isinstance(node.inputs[0], Const):
+            return "Const" if node.controls[:1] == (Port(0),) or not node.controls else "NoOp"
+        if node.op == "call":
+            return node.attrs.text("callee")
+        return "While" if node.op == "loop" else operator_name(node.op)
+
+    @property
+    def _id(self) -> int:
+        return self.token.port.node
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        """The operations that run before it because a control edge says so."""
+        builder = self.token.builder
+        ports = builder.nodes[self.token.port.node].controls
+        return [Operation(Tensor(builder, port)) for port in ports if builder.nodes[port.node].op != "start"]
+
+    @property
+    def traceback(self) -> list[tuple[str, int, str, str]]:
+        """The user's line that made it."""
+        span = self.token.span
+        return [] if span is None else [(span.file, span.line, span.function, span.source().strip())]
 
     @property
     def device(self) -> str:
@@ -230,13 +250,37 @@ def graph_of(values: Sequence[Any]) -> Graph:
 def writing(*values: Any) -> Iterator[Graph]:
     """Write nodes to the graph of these values; errors get the user's line."""
     graph = graph_of(values)
+    if graph.finalized:
+        raise of_kind(
+            GraphError("Graph is finalized and cannot be modified.", here(), hint="add everything before finalize()"),
+            RuntimeError,
+        )
+    builder = graph.ctx.open_builder
+    outside, builder.region = builder.region, _innermost(builder, values)
     with graph.lock, capturing(graph.ctx):
         try:
             yield graph
         except UndertowError as fault:
             fault.span = fault.span or here()
             fault.hint = in_tensorflow_words(fault.hint)
+            of_graph(fault)
             raise
+        finally:
+            builder.region = outside
+
+
+def _innermost(builder: Builder, values: Sequence[Any]) -> int:
+    """The region for an operation: the current one, or a side of a `switch` inside it that one of the values is on."""
+    region = builder.region
+    for value in values:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, Tensor) and item.builder is builder:
+                at = inside = builder.home(item.port)
+                while at != region and (parent := builder.regions[at].parent) is not None:
+                    at = parent
+                if at == region:
+                    region = inside
+    return region
 
 
 def wrap(value: Any) -> Any:
@@ -253,8 +297,24 @@ def named(value: Any, name: str | None) -> Any:
     if name is not None and isinstance(value, Tensor):
         if not isinstance(name, str) or not name:
             raise TypeMismatch(f"invalid name={brief(name)}", here(), hint='write name="x"')
-        value.builder.rename(value.port, name)
+        builder, number = value.builder, value.port.node
+        if number == len(builder.nodes) - 1 and builder.nodes[number].op != "param":
+            _rename(builder, value.port, name)
+        elif builder is open_builder():  # an operation that gives what is there already
+            value = wrap(emit("identity", [value])[0])
+            _rename(builder, value.port, name)
     return value
+
+
+def _rename(builder: Builder, port: Port, name: str) -> None:
+    if name.endswith("/"):  # a scope's: the name is complete
+        builder.scope, before = "", builder.scope
+        builder.rename(port, name[:-1])
+        builder.scope = before
+        if builder.kind == "main":
+            builder.context.graph.exact.add(port.node)
+    else:
+        builder.rename(port, name)
 
 
 def with_reads(value: Any) -> Any:
@@ -263,8 +323,16 @@ def with_reads(value: Any) -> Any:
         raise TypeMismatch(f"{value!r} has no value", here(), hint="use it in tf.control_dependencies, or fetch it")
     if isinstance(value, (list, tuple, dict)):
         leaves, structure = tree.flatten(value, is_tensor_like)
-        return tree.unflatten(structure, [read(leaf) for leaf in leaves])
-    return read(value)
+        return tree.unflatten(structure, [_met(read(leaf)) for leaf in leaves])
+    return _met(read(value))
+
+
+def _met(value: Any) -> Any:
+    """A tensor, or its image while calls are repeated: see late.py."""
+    if not isinstance(value, Tensor) or value.builder.kind != "main":
+        return value
+    found = value.graph.late.met(value)
+    return found if found is value else wrap(found)
 
 
 def is_tensor_like(value: Any) -> bool:
@@ -351,12 +419,14 @@ def operands(values: Sequence[Any]) -> list[Any]:
     return [fitted(value, tensors[0].dtype) for value in arguments]
 
 
+@recorded
 def apply(function: Callable[..., Any], args: Sequence[Any], name: str | None = None, **options: Any) -> Any:
     """A library function applied to the user's arguments, as tensors."""
     with writing(*args):
         return named(wrap(function(*operands(args), **options)), name)
 
 
+@recorded
 def as_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A tensor as it is, a variable's value, anything else as a constant."""
     wanted = None if dtype is None else dtype_of(dtype)

@@ -1,4 +1,4 @@
-"""`tf.train`: optimizers, which make an operation that updates the variables, once per run; and clusters.
+"""`tf.train`: optimizers, which make an operation that updates variables, once per run; rates, checkpoints, clusters.
 
 An update follows every read of its variable in the same run, unless your control edges say otherwise: a loss fetched
 with it is that of the old values. The rules (`api/update_rules.py`) are those of `ut.optim`; settings and
@@ -26,14 +26,20 @@ from undertow.compat.v1.missing import explain
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable, trainable_variables
 from undertow.compat.v1.tensor import Operation, Tensor, apply, as_tensor, is_tensor_like, writing
+from undertow.compat.v1.training import averages, decay, saver
+from undertow.compat.v1.training.averages import *  # noqa: F403
+from undertow.compat.v1.training.decay import *  # noqa: F403
+from undertow.compat.v1.training.saver import *  # noqa: F403
 from undertow.errors import GraphError, TypeMismatch, brief
+from undertow.frontend.functions import public as functions
 from undertow.tracebacks import boundaries
 from undertow.types import i64
 
 __all__ = [
-    "AdagradOptimizer", "AdamOptimizer", "ClusterSpec", "GradientDescentOptimizer", "MomentumOptimizer", "Optimizer",
-    "RMSPropOptimizer", "Server", "create_global_step", "get_global_step", "get_or_create_global_step",
-    "replica_device_setter",
+    "AdadeltaOptimizer", "AdagradOptimizer", "AdamOptimizer", "ClusterSpec", "GradientDescentOptimizer",
+    "MomentumOptimizer", "Optimizer", "RMSPropOptimizer", "Server", "create_global_step", "get_global_step",
+    "get_or_create_global_step", "global_step", "replica_device_setter", *averages.__all__, *decay.__all__,
+    *saver.__all__,
 ]  # fmt: skip
 
 Pairs = Sequence[tuple[Any, Variable]]
@@ -62,7 +68,7 @@ class Optimizer:
         """An operation that takes one step: the gradients of the loss, and the updates of the variables."""
         pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
         if all(gradient is None for gradient, _ in pairs):
-            names = ", ".join(f"`{variable.name}`" for _, variable in pairs[:4]) or "none: no variable is trainable"
+            names = ", ".join(f"`{variable.key}`" for _, variable in pairs[:4]) or "none: no variable is trainable"
             raise GraphError(
                 f"{loss!r} does not depend on any of the variables ({names})",
                 here(),
@@ -152,13 +158,13 @@ class Optimizer:
             shape = [d for d in variable.type.shape if isinstance(d, int)]
             if len(shape) < variable.type.rank:
                 raise GraphError(
-                    f"{self.name} needs to know the shape of variable `{variable.name}`",
+                    f"{self.name} needs to know the shape of variable `{variable.key}`",
                     here(),
                     hint="create the variable without shape= and validate_shape=False",
                 )
             filled = np.full(shape, initial, variable.dtype.numpy)
             with control_dependencies(None):
-                slot = Variable(filled, trainable=False, name=f"{variable.name}/{self.name}/{name}")
+                slot = Variable(filled, trainable=False, name=f"{variable.key}/{self.name}/{name}")
             self._slots[variable, name] = slot
         return self._slots[variable, name]
 
@@ -212,6 +218,26 @@ class AdagradOptimizer(Optimizer):
     def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
         update = update_rules.adagrad, (self.learning_rate, 0.0)
         return update, {"accumulator": self.initial_accumulator_value}
+
+
+def _adadelta(g: Any, squares: Any, steps: Any, rate: Any, fresh: Any, epsilon: Any) -> tuple[Any, Any, Any]:
+    to_squares = fresh * (g * g - squares)
+    step = g * functions.sqrt(steps + epsilon) / functions.sqrt(squares + to_squares + epsilon)
+    return -rate * step, to_squares, fresh * (step * step - steps)
+
+
+@dataclass(eq=False, repr=False)
+class AdadeltaOptimizer(Optimizer):
+    """Adadelta (Zeiler 2012): gradients over their running root mean square, times that of the steps."""
+
+    learning_rate: Any = 0.001
+    rho: float = 0.95
+    epsilon: float = 1e-8
+    use_locking: bool = False
+    name: str = "Adadelta"
+
+    def _rule(self, variable: Variable) -> tuple[Update, Mapping[str, float]]:
+        return (_adadelta, (self.learning_rate, 1 - self.rho, self.epsilon)), {"accum": 0.0, "accum_update": 0.0}
 
 
 @dataclass(eq=False, repr=False)
@@ -281,7 +307,7 @@ _STEP = "global_step"
 def get_global_step(graph: Graph | None = None) -> Variable | None:
     """The variable that counts steps, if the graph has one."""
     variables = (get_default_graph() if graph is None else graph).variables
-    return next((variable for variable in variables if variable.name == _STEP), None)
+    return next((variable for variable in variables if variable.key == _STEP), None)
 
 
 def create_global_step(graph: Graph | None = None) -> Variable:
@@ -298,6 +324,11 @@ def get_or_create_global_step(graph: Graph | None = None) -> Variable:
     return create_global_step(graph) if known is None else known
 
 
+def global_step(sess: Any, global_step_tensor: Variable) -> int:
+    """How many steps there were, in a session."""
+    return int(sess.run(global_step_tensor))
+
+
 def __getattr__(name: str) -> Any:
     raise AttributeError(explain(f"train.{name}", [f"train.{known}" for known in __all__]))
 
@@ -306,4 +337,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-boundaries(globals(), [name for name in __all__ if name not in clusters.__all__])
+_GUARDED = {name for module in (averages, clusters, decay, saver) for name in module.__all__}
+boundaries(globals(), [name for name in __all__ if name not in _GUARDED])

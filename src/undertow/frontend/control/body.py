@@ -69,7 +69,7 @@ def write_body(ctx: Context, body: Body, contents: Callable[[Builder, list[Trace
                     inner.effect = inner.param(CTL, "effect")
             if body.needs_key:
                 if body.key is None:
-                    body.key = session.draw()
+                    body.key = session.draw_for_body()
                 hidden.append(np.int64(0) if is_loop else functions.arange(functions.shape(body.initial[0])[0]))
                 counter = Traced(inner, inner.param(Type(i64), "round" if is_loop else "index"))
             ctx.builder = inner

@@ -63,7 +63,9 @@ class Builder:
     is_block: bool = False  # written by the block of a SubGraph, which is plain Python
     context: Any = None  # of an API that writes at any time (compat.v1, SubGraph), not only during a capture
     controls: tuple[Port, ...] = ()  # control edges that every new node gets: `control_dependencies`
+    scope: str = ""  # what names of new nodes begin with: "layer/"
     device: str | None = None  # of new nodes; "" is where main runs
+    is_sorted: bool = True  # do operands come before the nodes that take them?
     key: Port | None = None  # the random key of this activation, in region 0
     body: Any = None  # of a loop or map: see control/body.py
     raised: tuple[str, type[Exception], Span | None] | None = None  # what Python raised first in a branch, and where
@@ -123,7 +125,9 @@ class Builder:
                 attrs = Attrs(**attrs, device=self.device)
         if not controls and op not in SOURCES and not any(i.__class__ is Port for i in inputs):
             controls = (self.use(START, where),)
-        full = in_scope(name or op, self.regions, where)  # `finish` adds a number where several nodes have it
+        full = in_scope(
+            self.scope + (name or op), self.regions, where
+        )  # `finish` adds a number where several nodes have it
         self.nodes.append(Node(op, tuple(inputs), types, full, where, attrs, controls, span))
         return len(self.nodes) - 1
 
@@ -131,7 +135,7 @@ class Builder:
         """Name the newest node after the variable that it was assigned to."""
         node = self.nodes[port.node]
         if port.node == len(self.nodes) - 1 and node.op != "param":
-            self.nodes[port.node] = _renamed(node, in_scope(name, self.regions, node.region))
+            self.nodes[port.node] = _renamed(node, in_scope(self.scope + name, self.regions, node.region))
 
     def param(self, type: Type, name: str) -> Port:
         """Append a parameter."""
@@ -244,6 +248,13 @@ class Builder:
         order = first + [n for n in range(len(self.nodes)) if n not in taken]
         return self._graph(order, range(len(self.regions)), self.params, results, carried)
 
+    def finished(self, port: Port) -> Port:
+        """Where a port is in the graph that `finish` has made."""
+        first = [0, *self.params]
+        if port.node in first:
+            return Port(first.index(port.node), port.index)
+        return Port(port.node + sum(number > port.node for number in first), port.index)
+
     def used(self, results: Sequence[Port]) -> set[int]:
         """The nodes that others, or the results, read."""
         ports = [port for node in self.nodes for port in (*node.inputs, *node.controls) if isinstance(port, Port)]
@@ -254,20 +265,25 @@ class Builder:
     ) -> FunctionGraph:
         """The finished graph of these nodes and parameters, in topological order."""
         self.is_open = False
-        order = [0, *params]
+        order = self._sorted(kept, [0, *params])
+        return self._graph(order, range(len(self.regions)), params, results, carried)
+
+    def _sorted(self, kept: set[int], first: list[int], fed: Mapping[Port, Port] = NOTHING) -> list[int]:
+        """These nodes in topological order, after the first ones."""
+        order = list(first)
         done = {n for n in range(len(self.nodes)) if n not in kept} | set(order) | set(self.params)
         for number in range(len(self.nodes)):
             stack = [number]
             while stack:
                 node = self.nodes[stack[-1]]
-                before = (port.node for port in (*node.inputs, *node.controls) if isinstance(port, Port))
-                missing = [n for n in before if n not in done] if stack[-1] not in done else []
+                ports = (port for port in (*node.inputs, *node.controls) if isinstance(port, Port))
+                missing = [n for p in ports if (n := fed.get(p, p).node) not in done] if stack[-1] not in done else []
                 if missing:
                     stack.extend(reversed(missing))
                 elif (ready := stack.pop()) not in done:
                     done.add(ready)
                     order.append(ready)
-        return self._graph(order, range(len(self.regions)), params, results, carried)
+        return order
 
     def extract(self, results: Sequence[Port], fed: Mapping[Port, Port] = NOTHING) -> tuple[FunctionGraph, list[int]]:
         """The part of an unfinished graph that the results need, and its parameters.
@@ -294,6 +310,8 @@ class Builder:
                     homes.add(entry.parent)
         params = [p for p in self.params if p in needed]
         order = [0, *params, *sorted(needed - {0, *params})]
+        if not self.is_sorted:
+            order = self._sorted(needed, [0, *params], fed)
         return self._graph(order, sorted(regions), params, results, 0, fed), params
 
     def _graph(

@@ -123,6 +123,9 @@ class Scope:
         drawn: Traced = emit("fold_in", [key, np.int64(builder.draws)])[0]
         return drawn
 
+    def draw_for_body(self) -> Traced:
+        return self.draw()
+
     def key(self) -> Traced:
         """The random key of this activation."""
         builder = self.ctx.open_builder

@@ -80,6 +80,9 @@ class Session(Protocol):
     def draw(self) -> Traced:
         """A random key of its own for one place in the program."""
 
+    def draw_for_body(self) -> Traced:
+        """A random key for a loop or map, from which its iterations or lanes have theirs."""
+
     def forget_hidden(self, builder: Builder) -> None:
         """After a rollback of the builder, forget the hidden parameters that are gone."""
 

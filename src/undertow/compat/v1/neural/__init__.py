@@ -1,0 +1,1 @@
+"""What `tf.nn` has, by family: activations, cross entropies, normalization, convolutions, lookups, recurrence."""

@@ -1,0 +1,1 @@
+"""What `tf.train` has besides optimizers: decaying rates, moving averages, checkpoints."""
