@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from undertow.compat.v1.control import Assert, control_dependencies, group, identity
-from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.graphs.dtypes import dtype_of
+from undertow.compat.v1.graphs.late import boundaries
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation, apply, as_tensor, operands, wrap, writing
 from undertow.errors import TypeMismatch
@@ -112,9 +112,7 @@ def _steps(compare: Callable[[Any, Any], Any], meaning: str) -> Any:
     def question(x: Any, name: str | None = None) -> Any:
         def answer(value: Any) -> Any:
             row = functions.reshape(value, (-1,))
-            return functions.all(
-                compare(functions.slice_between(row, 1, None), functions.slice_between(row, None, -1))
-            )
+            return functions.all(compare(functions.slice_between(row, 1, None), functions.slice_between(row, None, -1)))
 
         return apply(answer, [x], name)
 
