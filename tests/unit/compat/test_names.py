@@ -148,6 +148,10 @@ def test_collections(graph):
     assert graph.get_collection("mine") == [u]
     graph.get_collection_ref("mine").append(3)
     assert graph.get_collection("mine") == [u, 3] and graph.get_collection("nothing") == []
+    tf.add_to_collection("kept", 1)
+    tf.add_to_collections(["kept"], 2)
+    tf.get_collection_ref("kept").append(3)
+    assert tf.get_collection("kept") == graph.get_collection("kept") == [1, 2, 3]
     graph.clear_collection("mine")
     assert graph.get_collection("mine") == [] and "losses" in graph.get_all_collection_keys()
 

@@ -64,6 +64,7 @@ from undertow.compat.v1.values.random import *  # noqa: F403
 from undertow.types import DType as DType
 from undertow.types import bool_, f32, f64, i32, i64
 
+OpError = errors.OpError
 compat = SimpleNamespace(v1=sys.modules[__name__])
 bool, int32, int64, float32, float64 = bool_, i32, i64, f32, f64
 double, float, int = float64, float32, int32

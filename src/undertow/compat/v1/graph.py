@@ -196,6 +196,7 @@ class Graph(Naming, Collections):
         self.seed: int | None = None
         self.hidden: dict[str, dict[Hidden, Port]] = {}  # function, by its name in graphs -> what it has captured
         self.keys: dict[str, Builder] = {}  # loops that call functions which may draw random numbers
+        self.captures: dict[tuple[str, int], list[Hidden]] = {}  # function, number of bodies -> what it captures
         self.closed: set[str] = set()  # graphs with all hidden arguments: see closing.py
         self.closed_calls: set[int] = set()  # of main
         self.pulled: dict[

@@ -252,6 +252,7 @@ def _forget(graph: Graph, known: set[str]) -> None:
     for name in set(graph.writer.graphs) - known:
         del graph.writer.graphs[name]
         graph.hidden.pop(name, None)
+    graph.captures.clear()
 
 
 def _check_assumed(graph: Graph, callee: str, declared: Declare, defined: Defined, found: Types) -> None:

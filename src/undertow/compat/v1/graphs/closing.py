@@ -86,16 +86,17 @@ def may_draw(graph: Graph, callee: str) -> bool:
 
 def captured_by(graph: Graph, callee: str, builder: Builder) -> list[Port]:
     """The values of a builder that a function, or what it calls, has captured; as far as their bodies are known."""
-    names = [callee]
-    for name in names:
-        body = graph.body_of(name)
-        if body is not None:
-            names += (below for _, below in entered(body) if below not in names)
-    known = [name for name in names if name in graph.writer.graphs]
-    if callee not in known:
-        return []
-    below = needs_of(graph, known)[callee]
-    return [what[1] for what in below if what != "key" and what[0] is builder]
+    key = callee, len(graph.writer.graphs)  # what is known grows with every body
+    if key not in graph.captures:
+        names = [callee]
+        for name in names:
+            body = graph.body_of(name)
+            if body is not None:
+                names += (below for _, below in entered(body) if below not in names)
+        known = [name for name in names if name in graph.writer.graphs]
+        key = callee, len(graph.writer.graphs)
+        graph.captures[key] = list(needs_of(graph, known)[callee]) if callee in known else []
+    return [what[1] for what in graph.captures[key] if what != "key" and what[0] is builder]
 
 
 def close(graph: Graph, names: Collection[str]) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 
 from undertow.compat.v1.place import here
 from undertow.errors import TypeMismatch, brief
+from undertow.tracebacks import boundaries
 
-__all__ = ["GraphKeys"]
+__all__ = ["GraphKeys", "add_to_collection", "add_to_collections", "get_collection", "get_collection_ref"]
 
 
 class GraphKeys:
@@ -91,3 +92,32 @@ def _key(name: Any) -> Any:
             f"{brief(name)} is not the name of a collection", here(), hint='write a string: "losses"'
         ) from None
     return name
+
+
+def _default() -> Collections:
+    from undertow.compat.v1.graph import get_default_graph  # it imports this file
+
+    return get_default_graph()
+
+
+def add_to_collection(name: Any, value: Any) -> None:
+    """Append a value to a collection of the default graph."""
+    _default().add_to_collection(name, value)
+
+
+def add_to_collections(names: Any, value: Any) -> None:
+    """Append a value to each of some collections of the default graph."""
+    _default().add_to_collections(names, value)
+
+
+def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+    """A copy of a collection of the default graph; with a scope, of its items of such names."""
+    return _default().get_collection(key, scope)
+
+
+def get_collection_ref(key: Any) -> list[Any]:
+    """A collection of the default graph itself."""
+    return _default().get_collection_ref(key)
+
+
+boundaries(globals(), __all__)
