@@ -78,7 +78,7 @@ def test_tags_are_unique_and_have_scopes_and_families():
     with tf.Session() as session:
         assert values(session.run(tf.summary.merge_all())).keys() == {*tags}
         assert values(session.run(tf.summary.merge_all(scope="l"))).keys() == {*tags} - {"a_loss"}
-    assert tf.get_default_graph().get_collection(tf.GraphKeys.SUMMARIES) == made
+    assert tf.get_collection(tf.GraphKeys.SUMMARIES) == made
 
 
 def test_kinds_of_values():
