@@ -47,6 +47,7 @@ _TITLES = {
     "undertow.frontend.functions.sowing": "What activations give",
     "undertow.subgraph": "SubGraphs",
     "undertow.api.options": "Options",
+    "undertow.viz.event_file": "Event files",
     "undertow.api.save": "Saving",
     "undertow.api.load": "Loading",
     "undertow.types": "Types",
@@ -181,7 +182,7 @@ _OPTION_TYPES = {"memory": "int | str | None"}  # where users may write more tha
 def options_stub() -> str:
     """The text of _options.pyi: the keywords of `ut.options` and `f.run`, with their types."""
     lines = [_TYPED.format(page="options"), "import os", "from typing import TypedDict\n"]
-    lines += ["from undertow.ir.trace import Event\n", "class RunOptions(TypedDict, total=False):"]
+    lines += ["from undertow.ir.trace import Event, Record\n", "class RunOptions(TypedDict, total=False):"]
     typed = {f.name: f.type for f in (*fields(Settings), *fields(Options))} | _OPTION_TYPES
     known = inspect.signature(undertow.options).parameters
     return "\n".join([*lines, *(f"    {name}: {typed[name]}" for name in known), ""])
@@ -307,13 +308,16 @@ _COMPAT = {
     "derivatives.slices": "Rows that stand for tables", "graphs.overrides": "Gradients of single operations",
     "train": "Training", "training.decay": "Rates that change", "training.averages": "Moving averages",
     "training.saver": "Checkpoints", "data": "Datasets", "layers.template": "Functions with variables",
-    "mirrored.flags": "Flags", "clusters": "Clusters", "mirrored.testing": "Test cases",
+    "mirrored.flags": "Flags", "clusters": "Clusters", "summary": "Summaries",
+    "mirrored.run_options": "Options and metadata of runs", "mirrored.timeline": "Timelines",
+    "mirrored.testing": "Test cases",
 }  # fmt: skip
 _COMPAT_PREFIXES = {
     "function": "tf.function.", "nn": "tf.nn.", "train": "tf.train.", "clusters": "tf.train.", "errors": "tf.errors.",
     "mirrored.testing": "tf.test.", "raw": "control_flow_ops.", "neural.rnn_cell": "tf.nn.rnn_cell.",
     "layers": "tf.layers.", "losses": "tf.losses.", "training.decay": "tf.train.", "training.averages": "tf.train.",
     "training.saver": "tf.train.", "data": "tf.data.", "mirrored.flags": "tf.app.flags.",
+    "summary": "tf.summary.", "mirrored.timeline": "timeline.",
 }  # fmt: skip
 _COMPAT_TESTS = """
 ## Tests of TensorFlow 1.4 that do not pass
@@ -369,7 +373,7 @@ def compat_manual() -> str:
         for owner in (
             "Tensor", "TensorShape", "Operation", "Variable", "VariableScope", "Session", "Graph", "Optimizer",
             "ClusterSpec", "Server", "TestCase", "TensorArray", "Layer", "RNNCell", "ExponentialMovingAverage", "Saver",
-            "Dataset", "Iterator", "IndexedSlices",
+            "Dataset", "Iterator", "IndexedSlices", "FileWriter", "Timeline",
         ):  # fmt: skip
             if owner in names:
                 lines += _methods(getattr(held, owner), f"`{before}{owner}` has these methods", _COMPAT_INTERNAL)

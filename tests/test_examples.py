@@ -1,4 +1,4 @@
-"""Every example, docs/from_scratch.py and docs/toy_engine.py run alone, quietly succeed, and have something to show."""
+"""Every example, and every program in docs, runs alone, quietly succeeds, and has something to show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BY_PYTHON = "import runpy, sys, undertow as ut\nwith ut.options(engine='python')
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [*EXAMPLES, ROOT / "docs" / "from_scratch.py", ROOT / "docs" / "toy_engine.py"],
+    [*EXAMPLES, *(ROOT / "docs" / f"{name}.py" for name in ("from_scratch", "intensional", "toy_engine"))],
     ids=lambda path: path.stem,
 )
 def test_runs(program: Path, tmp_path: Path) -> None:

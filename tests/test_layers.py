@@ -306,8 +306,9 @@ def test_examples_and_benchmarks_use_public_names(file: Path) -> None:
             assert not is_private, f"line {node.lineno}: .{node.attr} is private"
 
 
-def test_from_scratch_needs_nothing() -> None:
-    source = (ROOT / "docs" / "from_scratch.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["from_scratch", "intensional"])
+def test_what_explains_an_idea_needs_nothing(name: str) -> None:
+    source = (ROOT / "docs" / f"{name}.py").read_text(encoding="utf-8")
     assert {name.split(".")[0] for name, _ in imports(source)} <= sys.stdlib_module_names
 
 

@@ -87,6 +87,8 @@ MODULES = [
     v1.function,
     v1.math,
     v1.nn,
+    v1.summary,
+    v1.timeline,
     v1.train,
 ]
 

@@ -70,6 +70,7 @@ from undertow.frontend.values.static import static as static
 from undertow.subgraph import SubGraph as SubGraph
 from undertow.types import DType as DType
 from undertow.types import Type as Type
+from undertow.viz.event_file import EventWriter as EventWriter
 
 __all__ = [
     "Array",
@@ -78,6 +79,7 @@ __all__ = [
     "CaptureError",
     "DType",
     "DataError",
+    "EventWriter",
     "Fault",
     "FrameLimit",
     "Function",

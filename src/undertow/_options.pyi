@@ -3,7 +3,7 @@
 import os
 from typing import TypedDict
 
-from undertow.ir.trace import Event
+from undertow.ir.trace import Event, Record
 
 class RunOptions(TypedDict, total=False):
     engine: str
@@ -20,6 +20,6 @@ class RunOptions(TypedDict, total=False):
     timeout: float | None
     threads: int | None
     check_finite: bool
-    trace: str | os.PathLike[str] | list[Event] | None
+    trace: str | os.PathLike[str] | list[Event] | Record | None
     timed: bool
     progress: bool

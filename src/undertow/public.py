@@ -63,6 +63,7 @@ from undertow.types import f32 as f32
 from undertow.types import f64 as f64
 from undertow.types import i32 as i32
 from undertow.types import i64 as i64
+from undertow.viz.event_file import EventWriter as EventWriter
 
 # Of the modules, those that are given a name here.
 __all__ = sorted(

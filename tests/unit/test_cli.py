@@ -279,6 +279,48 @@ def test_passes(undertow: Callable[..., Done]) -> None:
     assert "passes have only a text form" in undertow("graph", "my_programs.py:fib", "--passes", "-o", "fib.svg").err
 
 
+def test_intensional(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    done = undertow("graph", "my_programs.py:fib", "--intensional")
+    assert (
+        done.out.startswith("result = call_0(fib)\nfib = if (") and "\nn = actuals(input_n, n - 1, n - 2)" in done.out
+    )
+    assert undertow("graph", "my_programs.py:fib", "--intensional", "-o", "fib.txt").code == 0
+    assert (tmp_path / "fib.txt").read_text() == done.out
+    assert "only a text form" in undertow("graph", "my_programs.py:fib", "--intensional", "--format", "svg").err
+    (tmp_path / "loops.py").write_text(LOOP, encoding="utf-8")
+    refused = undertow("graph", "loops.py:total", "--intensional")
+    assert refused.code == 1 and "`total` has a loop" in refused.err and "loops.py:7" in refused.err
+
+
+LOOP = """\
+import undertow as ut
+
+@ut.function
+def total(n: ut.i64) -> ut.i64:
+    total = 0
+
+    for i in range(n):
+        total += i
+    return total
+"""
+
+
+def test_explain(undertow: Callable[..., Done]) -> None:
+    lines = undertow("explain", "my_programs.py:fib", "2").out.splitlines()
+    assert lines[0] == "EVAL(fib, []) = EVAL(fib, [1])" and lines[-1] == "EVAL(fib, []) = 2"
+    assert undertow("explain", "my_programs.py:fib", "9", "--lines", "5").out.splitlines()[5].endswith("lines more")
+    assert undertow("explain", "my_programs.py:fib", "a").code == 2
+
+
+def test_graphdef(undertow: Callable[..., Done], tmp_path: Path) -> None:
+    done = undertow("graph", "my_programs.py:fib", "--graphdef", "graphs/fib.pb")
+    assert (done.code, done.out) == (0, "") and done.err.endswith("Wrote graphs/fib.pb: 1 function\n")
+    assert b"fib" in (tmp_path / "graphs" / "fib.pb").read_bytes()
+    assert undertow("graph", "my_programs.py:fib", "--graphdef", "fib.pbtxt").code == 0
+    assert 'name: "fib"' in (tmp_path / "fib.pbtxt").read_text()
+    assert "of the whole graph" in undertow("graph", "my_programs.py:fib", "--placed", "--graphdef", "x.pb").err
+
+
 def test_placed(undertow: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "placed.py").write_text(PLACED, encoding="utf-8")
     done = undertow("graph", "placed.py:fac", "--placed")

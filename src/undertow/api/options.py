@@ -207,7 +207,8 @@ def options(**changes: Any) -> contextlib.AbstractContextManager[None]:
     timeout         seconds that a call may take; None for no limit
     threads         how many threads the engine may use; None for one per core
     check_finite    make a float result with nan or inf an error
-    trace           a file to write every event of the run to, as JSON lines; or a list to append them to
+    trace           a file to write every event of the run to, as JSON lines, or in Chrome's format if its name ends in
+                    .json; or a list to append them to, or a function to call with each
     timed           measure the time of each kind of step; `f.run(x, stats=True)` does
     progress        show how far a run of more than two seconds has come, in terminals and notebooks
     scheduler       which ready node fires next, in the engine "reference": "fifo", "lifo" or "random"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from undertow.api.collection import collection_paused
 from undertow.api.open_lengths import Axes, are_long, means_the_same, open_axes, with_open_lengths
@@ -15,6 +15,7 @@ from undertow.api.options import DEFAULT_ENGINE, ENGINES, Settings, settings
 from undertow.api.placed import PlacedView
 from undertow.api.placing import names_devices, placed_plan
 from undertow.api.quick import direct, quick
+from undertow.api.tracing import traced
 from undertow.engines import outside
 from undertow.engines.contract import Begun, Engine, Options, Plan, Stats
 from undertow.engines.reference import ReferencePlan
@@ -33,6 +34,9 @@ from undertow.ops.own_errors import own_error
 from undertow.passes.flatten import flatten
 from undertow.passes.pipeline import make_library
 from undertow.types import Type
+
+if TYPE_CHECKING:  # what draws is loaded when it is needed
+    from undertow.viz.messages import GraphDef
 
 _Result = TypeVar("_Result")
 _SILENT = contextlib.nullcontext()
@@ -68,7 +72,7 @@ def check_written(fault: OSError, chosen: Settings) -> None:
         return
     raise UndertowError(
         f"the output of the run cannot be written: {fault}"
-        if isinstance(path, list)
+        if isinstance(path, list) or callable(path)
         else f"the trace cannot be written to {os.fspath(path)!r}: {fault.strerror}",
         hint="choose a file in an existing folder with enough space",
     ) from fault
@@ -198,9 +202,9 @@ class Program:
     ) -> tuple[list[Any], Stats]:
         """Run a plan. Of several faults, the one is raised that Python would have reached first."""
         before = None if state is None else dict(state)
-        with printing() if self.captured.has_effect else _SILENT as output:
+        with printing() if self.captured.has_effect else _SILENT as output, traced(limits, plan.graph) as options:
             try:
-                return plan.run(inputs, limits, state)
+                return plan.run(inputs, options, state)
             except Fault as fault:
                 ordered = self.plan(ENGINES["reference"], chosen.simplify, chosen.is_checked)
                 assert isinstance(ordered, ReferencePlan)
@@ -242,7 +246,8 @@ class Program:
             def replicated() -> StaticGraph:
                 return self.static(self.library(engine, is_simple, chosen.is_checked, chosen.reorder, is_placed=True))
 
-            return GraphView(self.static(library), library, replicated if self.names_devices() else None)
+            shared_out = replicated if self.names_devices() else None
+            return GraphView(self.static(library), library, shared_out, self.captured.library)
 
 
 class Programs:
@@ -332,10 +337,15 @@ class GraphView:
     """A static graph for display: prints as text, renders as a picture in a notebook."""
 
     def __init__(
-        self, graph: StaticGraph, library: Library, replicated: Callable[[], StaticGraph] | None = None
+        self,
+        graph: StaticGraph,
+        library: Library,
+        replicated: Callable[[], StaticGraph] | None = None,
+        captured: Library | None = None,
     ) -> None:
         self.static = graph
         self.library = library
+        self.captured = library if captured is None else captured  # before any pass
         self._replicated = replicated
 
     def __str__(self) -> str:
@@ -361,6 +371,23 @@ class GraphView:
         from undertow.viz.dot import dot
 
         return dot(self.static)
+
+    @property
+    def captured_graph(self) -> StaticGraph:
+        """The static graph of the functions as they were captured: `explain` and other readers of graphs take it."""
+        return flatten(self.captured, self.static.name)
+
+    def graph_def(self) -> GraphDef:
+        """Its functions as TensorFlow's GraphDef, which TensorBoard draws: `.SerializeToString()`, `str()`."""
+        from undertow.viz.graphdef import graph_def
+
+        return graph_def(self.library)
+
+    def intensional(self) -> str:
+        """Yaghi's zero-order program with `call_i` and `actuals`, of the functions as they were captured."""
+        from undertow.viz.intensional import intensional
+
+        return intensional(self.captured)
 
     def placed(self, workers: int | None = None, placement: str = "devices") -> PlacedView:
         """The graph in parts, as on a cluster with so many workers; if not given, with as many as `ut.device` names.

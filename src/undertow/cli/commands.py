@@ -1,4 +1,4 @@
-"""The command line: `undertow demo | run | graph | data | train | predict | doctor | server | cluster`.
+"""The command line: `undertow demo | run | graph | explain | data | train | predict | doctor | server | cluster`.
 
 Results go to stdout, everything else to stderr. Exit codes: 0, 1 if the program failed, 2 for wrong usage.
 Only the command that is run is loaded: most of them need all of Undertow, and their help needs nothing of it.
@@ -23,6 +23,7 @@ COMMANDS = (
     ("demo", "programs", "See recursion run in a static graph: a short tour."),
     ("run", "programs", "Run a function and print its result."),
     ("graph", "programs", "Print or draw the static graph of a function. Arguments may be omitted if all have annotated types."),  # noqa: E501
+    ("explain", "programs", "Show how a call is evaluated on demand: which value asks for which, under which tag."),
     ("doctor", "doctor", "Show the installation: versions, machine, engines and optional packages."),
     ("data", "data", "Inspect, convert and generate files of trees."),
     ("server", "server", 'Serve as one task of a cluster: start workers for sessions of compat.v1, tf.Session("grpc://HOST:PORT").'),
@@ -30,7 +31,7 @@ COMMANDS = (
 )  # fmt: skip
 # Arguments such as -3 are numbers; `programs` reports options that do not exist.
 _NUMBERS = {"ignore_unknown_options": True}
-_SETTINGS = {"run": _NUMBERS, "graph": _NUMBERS}
+_SETTINGS = {"run": _NUMBERS, "graph": _NUMBERS, "explain": _NUMBERS}
 
 
 def loaded(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The commands `undertow demo | run | graph`: programs of the user's, and our own."""
+"""The commands `undertow demo | run | graph | explain`: programs of the user's, and our own."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from undertow.api.options import ENGINES, settings
 from undertow.api.program import GraphView
 from undertow.cli.console import check_options, make_console, table, telling_errors
 from undertow.engines.contract import rows_of
+from undertow.engines.demand import explain as log_of_demands
 from undertow.errors import UndertowError
 from undertow.frontend.values import tree
 from undertow.ir.graph import Node
@@ -77,7 +78,9 @@ def run(
     frames: Annotated[int | None, typer.Option(help="Maximum number of live frames.")] = None,
     memory: Annotated[str | None, typer.Option(help="Maximum bytes in frames, e.g. 500K, 64M or 1.5G.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Maximum run time in seconds.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write every event of the run to this JSONL file.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write every event of the run to this file: JSON lines; .json: Chrome's format.")
+    ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print statistics of the run.")] = False,
 ) -> None:
     """Run a function and print its result."""
@@ -108,6 +111,12 @@ def graph(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the plan that the engine executes.")] = False,
     passes: Annotated[bool, typer.Option("--passes", help="Print what each pass does.")] = False,
+    intensional: Annotated[
+        bool, typer.Option("--intensional", help="Print the zero-order program with call_i and actuals.")
+    ] = False,
+    graphdef: Annotated[
+        Path | None, typer.Option(help="Write the functions as TensorFlow's GraphDef, as text if it ends in .pbtxt.")
+    ] = None,
     placed: Annotated[bool, typer.Option("--placed", help="Cut it into the parts that its devices name.")] = False,
     workers: Annotated[int | None, typer.Option(min=0, help="With --placed: how many workers there are.")] = None,
     placement: Annotated[
@@ -120,18 +129,30 @@ def graph(
     with telling_errors():
         function = _find(target)
         arguments = arguments or _zeros(function)
-        if (plan or passes) and format is not Format.text:
-            raise _usage(
-                "a plan has only a text form" if plan else "passes have only a text form",
-                "--plan" if plan else "--passes",
-            )
+        asked = [(f"--{name}", has) for name, is_wanted, has in (
+            ("plan", plan, "a plan has"),
+            ("passes", passes, "passes have"),
+            ("intensional", intensional, "an intensional program has"),
+        ) if is_wanted]  # fmt: skip
+        if asked and format is not Format.text:
+            raise _usage(f"{asked[0][1]} only a text form", asked[0][0])
         if workers is not None and not placed:
             raise _usage("the number of workers is for --placed", "--workers")
         if placement is not None and not placed:
             raise _usage("a placement is for --placed", "--placement")
-        if placed and (plan or passes):
-            raise _usage("a placed graph is neither a plan nor a list of passes", "--placed")
+        if placed and asked:
+            raise _usage("a placed graph is neither a plan nor a list of passes nor an intensional program", "--placed")
+        if placed and graphdef is not None:
+            raise _usage("a GraphDef is of the whole graph", "--placed")
         view = _from_here(function.graph(*arguments))
+        if graphdef is not None:
+            message = view.graph_def()
+            graphdef.parent.mkdir(parents=True, exist_ok=True)
+            is_text = graphdef.suffix == ".pbtxt"
+            graphdef.write_bytes(str(message).encode() if is_text else message.SerializeToString())
+            functions = len(message.library.function)
+            typer.echo(f"Wrote {graphdef}: {functions} function{'s' * (functions != 1)}", err=True)
+            return
         if passes:
             chosen = settings()
             engine = chosen.find_engine()
@@ -141,6 +162,8 @@ def graph(
             text = "\n".join([*map(str, steps), f"{'flatten':9} {size(view.library):5} -> {len(view):5} nodes"])
         elif plan:
             text = str(function.plan(*arguments)).rstrip("\n")
+        elif intensional:
+            text = view.intensional().rstrip("\n")
         else:
             shown = view.placed(workers, (placement or Placement.devices).value) if placed else view
             text = {Format.text: shown.__str__, Format.svg: shown.svg, Format.dot: shown.dot}[format]().rstrip("\n")
@@ -149,7 +172,20 @@ def graph(
         else:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(text + "\n", encoding="utf-8")
-            typer.echo(f"Wrote {output}" if plan or passes else f"Wrote {output}: {len(view)} nodes", err=True)
+            typer.echo(f"Wrote {output}" if asked else f"Wrote {output}: {len(view)} nodes", err=True)
+
+
+def explain(
+    target: Target,
+    values: Values = None,
+    lines: Annotated[int, typer.Option(min=1, help="How many lines there may be.")] = 400,
+) -> None:
+    """Show how a call is evaluated on demand: which value asks for which, under which tag."""
+    arguments = [_literal(value) for value in values or []]
+    with telling_errors():
+        function = _find(target)
+        program, leaves = function.__undertow_program__(function.__undertow_arguments__(arguments, {}))
+        typer.echo(log_of_demands(program.view(), program.inputs(leaves, settings()), lines))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -257,7 +293,8 @@ def _from_here(view: GraphView) -> GraphView:
             return node
         return replace(node, span=replace(node.span, file=node.span.file[len(here) :]))
 
-    return GraphView(replace(view.static, nodes=tuple(map(shorten, view.static.nodes))), view.library)
+    static = replace(view.static, nodes=tuple(map(shorten, view.static.nodes)))
+    return GraphView(static, view.library, captured=view.captured)
 
 
 def _zeros(function: ut.Function) -> list[Any]:

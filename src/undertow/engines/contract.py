@@ -16,7 +16,7 @@ import numpy as np
 
 from undertow.errors import UndertowError, brief
 from undertow.ir.graph import Array, StaticGraph
-from undertow.ir.trace import Event, Tag
+from undertow.ir.trace import Event, Record, Tag
 
 MAX_DEPTH = 2_000_000  # of calls, unless more is asked for: the core knows it too (core/include/undertow/run.h)
 MAX_DEPTH_IN_PYTHON = 200_000  # the same on `reference` and `demand`, where a call takes some ten microseconds
@@ -107,7 +107,7 @@ class Options:
     timeout: float | None = None  # seconds
     threads: int | None = None  # maximum number of threads; None: one per core
     check_finite: bool = False  # a float result with nan or inf is a fault
-    trace: str | os.PathLike[str] | list[Event] | None = None  # a JSONL file, or a list to append to
+    trace: str | os.PathLike[str] | list[Event] | Record | None = None  # a file, a list, or a function to call
     timed: bool = False  # measure the time of each kind of step; implied by `stats=True`
     progress: bool = True  # show how far a run of more than two seconds has come, in terminals and notebooks
 
@@ -128,9 +128,10 @@ class Options:
             if not isinstance(chosen := getattr(self, name), (bool, np.bool_)):
                 raise UndertowError(f"{name} must be True or False, not {brief(chosen)}", hint=f"write {name}=True")
             object.__setattr__(self, name, bool(chosen))
-        if not isinstance(self.trace, list | None) and not _is_path(self.trace):
+        if not isinstance(self.trace, list | None) and not callable(self.trace) and not _is_path(self.trace):
             raise UndertowError(
-                f"trace must be a file name or a list, not {brief(self.trace)}", hint='write trace="run.jsonl"'
+                f"trace must be a file name, a list or a function, not {brief(self.trace)}",
+                hint='write trace="run.jsonl"',
             )
 
 
@@ -249,6 +250,9 @@ class LateStats(Stats):
 
 class Plan(Protocol):
     """A graph made ready to run."""
+
+    @property
+    def graph(self) -> StaticGraph: ...
 
     def run(
         self, inputs: Sequence[Result], options: Options = ..., state: State | None = None

@@ -157,12 +157,18 @@ class Recording:
 
 
 @contextmanager
-def recording(target: str | os.PathLike[str] | list[Event] | None, graph: str, engine: str) -> Iterator[Recording]:
-    """A run whose events go to a JSONL file, which is closed at the end whatever happens, to a list, or nowhere."""
+def recording(
+    target: str | os.PathLike[str] | list[Event] | Record | None, graph: str, engine: str
+) -> Iterator[Recording]:
+    """A run whose events go to a JSONL file, which is closed at the end whatever happens, to a list, a function, or
+    nowhere.
+    """
     with ExitStack() as stack:
         run = Recording(None)
         if isinstance(target, list):
             run.record = target.append
+        elif callable(target):
+            run.record = target
         elif target is not None:
             file = stack.enter_context(open(target, "w", encoding="utf-8"))
             run.record = lambda event: print(json.dumps(to_json(event)), file=file)

@@ -54,6 +54,14 @@ def test_the_thesis_s_example() -> None:
     assert explain(flatten(thesis_program())) == THESIS
 
 
+def test_it_takes_what_graph_gives() -> None:
+    """The graph as it was captured, also where the default engine's has hoisted values; and numbers of Python."""
+    view = swap_down.graph(2, 5)
+    found = explain(view, [2, 5])
+    assert found == explain(view.captured_graph, [np.int64(2), np.int64(5)]) == explain(flatten(view.captured), [2, 5])
+    assert found.startswith("EVAL(swap_down, []) = EVAL(swap_down, [1])")
+
+
 LAZY = """\
 EVAL(swap_down, []) = EVAL(swap_down, [1])
   EVAL(swap_down, [1]) = if EVAL(x, [1]) <= 1 then 1 else EVAL(swap_down, [3, 1])

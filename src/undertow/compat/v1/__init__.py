@@ -21,6 +21,7 @@ from undertow.compat.v1 import layers as layers
 from undertow.compat.v1 import losses as losses
 from undertow.compat.v1 import math as math
 from undertow.compat.v1 import nn as nn
+from undertow.compat.v1 import summary as summary
 from undertow.compat.v1 import train as train
 from undertow.compat.v1.array import *  # noqa: F403
 from undertow.compat.v1.arrays.arranging import *  # noqa: F403
@@ -47,9 +48,11 @@ from undertow.compat.v1.layers.template import make_template as make_template
 from undertow.compat.v1.math import *  # noqa: F403
 from undertow.compat.v1.mirrored import flags as flags
 from undertow.compat.v1.mirrored import testing as test
+from undertow.compat.v1.mirrored import timeline as timeline
 from undertow.compat.v1.mirrored.config import *  # noqa: F403
 from undertow.compat.v1.mirrored.modules import install
 from undertow.compat.v1.mirrored.own_names import mirrored, run_app
+from undertow.compat.v1.mirrored.run_options import *  # noqa: F403
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.raw import strided_slice as strided_slice
 from undertow.compat.v1.raw import tuple as tuple
@@ -57,12 +60,15 @@ from undertow.compat.v1.repetition.folds import *  # noqa: F403
 from undertow.compat.v1.repetition.tensor_array import TensorArray as TensorArray
 from undertow.compat.v1.session import *  # noqa: F403
 from undertow.compat.v1.state import *  # noqa: F403
+from undertow.compat.v1.summary import Event as Event
+from undertow.compat.v1.summary import Summary as Summary
 from undertow.compat.v1.tensor import Operation as Operation
 from undertow.compat.v1.tensor import Tensor as Tensor
 from undertow.compat.v1.values.initializers import *  # noqa: F403
 from undertow.compat.v1.values.random import *  # noqa: F403
 from undertow.types import DType as DType
 from undertow.types import bool_, f32, f64, i32, i64
+from undertow.viz.messages import GraphDef as GraphDef
 
 OpError = errors.OpError
 compat = SimpleNamespace(v1=sys.modules[__name__])
@@ -91,7 +97,7 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_")
     and (
-        value in (contrib, data, errors, flags, function, layers, losses, math, nn, test, train)
+        value in (contrib, data, errors, flags, function, layers, losses, math, nn, summary, test, timeline, train)
         or not isinstance(value, ModuleType)
     )
     and name

@@ -15,7 +15,7 @@ from undertow.api.program import Program
 from undertow.compat.v1.devices import Cluster
 from undertow.compat.v1.errors import InvalidArgumentError, of_kind
 from undertow.compat.v1.graph import Graph, another_graph
-from undertow.compat.v1.graphs.hosted import Hosted
+from undertow.compat.v1.graphs.hosted import Hosted, computed
 from undertow.compat.v1.graphs.rules import refuse_bad_rules
 from undertow.compat.v1.place import here
 from undertow.compat.v1.state import Variable
@@ -31,6 +31,8 @@ from undertow.ops.effects import acts
 from undertow.passes.pipeline import resolve_markers
 from undertow.types import Type, type_of
 
+_FETCHED = (Traced, Operation, Variable, Hosted, str)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetched:
@@ -43,9 +45,9 @@ class Fetched:
 
 def flatten_fetches(graph: Graph, fetches: Any, span: Span | None) -> tuple[list[Any], tree.Structure]:
     """The fetches one by one, as tensors and operations of this graph, and the structure around them."""
-    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, (Traced, Operation, Variable, str, Hosted)))
+    leaves, structure = tree.flatten(fetches, lambda v: isinstance(v, _FETCHED))
     odd = [token[1].value for token in structure if token[0] == "static"]
-    odd += [leaf for leaf in leaves if not isinstance(leaf, (Traced, Operation, Variable, str, Hosted))]
+    odd += [leaf for leaf in leaves if not isinstance(leaf, _FETCHED)]
     if odd:
         raise TypeMismatch(
             f"{brief(odd[0])} cannot be fetched", span, hint="fetch tensors, operations and variables of the graph"
@@ -61,8 +63,15 @@ def _fetch(graph: Graph, leaf: Any, span: Span | None) -> Any:
     if isinstance(leaf, (Variable, Hosted)):
         if leaf.graph is not graph:
             raise another_graph(leaf, span)
-        return leaf.fetched() if isinstance(leaf, Variable) else leaf
+        return leaf.fetched() if isinstance(leaf, Variable) else _checked(graph, leaf, span)
     check_tensor(graph, leaf.token if isinstance(leaf, Operation) else leaf, "fetched", span)
+    return leaf
+
+
+def _checked(graph: Graph, leaf: Hosted, span: Span | None) -> Hosted:
+    """What the host makes, if the tensors that it is made of can be fetched."""
+    for tensor in leaf.tensors:
+        check_tensor(graph, tensor, "fetched", span)
     return leaf
 
 
@@ -121,7 +130,8 @@ def make_fetched(graph: Graph, leaves: Sequence[Any], fed: Sequence[Port], clust
 
     `cluster` has the tasks that devices name; without it, devices stand there as they were written.
     """
-    values = [leaf.port for leaf in leaves if not isinstance(leaf, (Operation, Hosted))]
+    leaves = list(computed(leaves))
+    values = [leaf.port for leaf in leaves if not isinstance(leaf, Operation)]
     orders = [leaf.token.port for leaf in leaves if isinstance(leaf, Operation)]
     computed_feeds = tuple(sorted({port for port in fed if port.node not in graph.main.params}))
     key = (tuple(values), tuple(orders), computed_feeds, cluster)

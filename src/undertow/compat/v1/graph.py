@@ -29,9 +29,11 @@ from undertow.frontend.trace.library import library_of
 from undertow.frontend.values import tree
 from undertow.frontend.values.random import folded
 from undertow.frontend.values.traced import Context, Traced, capturing, emit, is_traced
-from undertow.ir.graph import Const, FunctionGraph, Library, Port
+from undertow.ir.graph import Const, FunctionGraph, Library, Phase, Port
 from undertow.tracebacks import guarded
 from undertow.types import Type, bool_, i64
+from undertow.viz.graphdef import graph_def
+from undertow.viz.messages import GraphDef
 
 if TYPE_CHECKING:
     from undertow.compat.v1.fetches import Fetched
@@ -434,6 +436,26 @@ class Graph(Naming, Collections):
         from undertow.compat.v1.fetches import program_of
 
         return program_of(self, fetches).captured.library
+
+    def as_graph_def(self, from_version: Any = None, add_shapes: bool = False) -> GraphDef:
+        """All of the graph and its functions as TensorFlow's message: `.node`, `.library`, `.SerializeToString()`.
+
+        Functions that are called must be defined by then. Shapes are always there.
+        """
+        with self.lock:
+            main = self._whole()
+            while close(self, self._reached(main)):
+                main = self._whole()
+            hidden = {param.node for param in self._fed.values()} | self.late.image_nodes
+            unknown = {port.node for port in self.late.made_by}
+            results = {c: known.result_names for name, known in self.declared.items() for c in self.callees_of(name)}
+            return graph_def(library_of(main, self.writer.graphs), hidden, unknown, results)
+
+    def _whole(self) -> FunctionGraph:
+        """The main graph as it is, with the names of its operations."""
+        main = self.main
+        nodes = tuple(replace(node, name=self.name_of(number)) for number, node in enumerate(main.nodes))
+        return FunctionGraph(nodes, tuple(main.regions), main.name, "main", (Phase(tuple(main.params), ()),))
 
     def view(self, fetches: Any, simplify: bool | None = None) -> Any:
         """The static graph that these fetches run: prints as text, shows as a picture in a notebook."""

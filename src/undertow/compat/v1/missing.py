@@ -60,7 +60,6 @@ _INSTEAD = (
     ),
     ("complex numbers are not supported here: compute with real and imaginary parts", "complex"),
     ("that is TensorFlow 2: use tf.gradients", "GradientTape"),
-    ("summaries are not supported: `ut.options(trace=...)` records a run", "summary"),
     ("Python cannot be called from a graph: run what comes before it, and feed what your function returns", "py_func"),
     (
         "there are no references to a variable's memory: use the variable, which is read where it is used",

@@ -31,7 +31,8 @@ from undertow.compat.v1.fetches import (
     missing,
 )
 from undertow.compat.v1.graph import Graph, Stack, get_default_graph
-from undertow.compat.v1.graphs.hosted import Hosted
+from undertow.compat.v1.graphs.hosted import Hosted, computed
+from undertow.compat.v1.mirrored.run_options import Asked
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Operation
 from undertow.errors import GraphError, RunError, TypeMismatch, UndertowError, brief
@@ -39,6 +40,7 @@ from undertow.frontend.values import tree
 from undertow.frontend.values.transaction import Cell, transact
 from undertow.ir.graph import Port
 from undertow.tracebacks import boundaries
+from undertow.viz.messages import GraphDef
 
 __all__ = ["InteractiveSession", "Session", "get_default_session"]
 
@@ -126,7 +128,7 @@ class Session:
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """The values of the fetches: one, or nested lists, tuples and dicts of them."""
         try:
-            return copy_context().run(self._run_there, fetches, feed_dict)
+            return copy_context().run(self._run_there, fetches, feed_dict, Asked(options, run_metadata))
         except UndertowError as fault:
             of_run(fault)
             of_graph(fault)
@@ -176,6 +178,11 @@ class Session:
         """The devices of this process: one. `tf.device` names those of a cluster."""
         return list_local_devices()
 
+    @property
+    def graph_def(self) -> GraphDef:
+        """Its graph as a message: see `tf.Graph.as_graph_def`."""
+        return self.graph.as_graph_def()
+
     def behaviors(self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET) -> Behaviors:
         """Every possible outcome of a run, over every order of firings; see `ut.behaviors`."""
         return copy_context().run(self._behaviors, fetches, feed_dict, budget)
@@ -189,16 +196,16 @@ class Session:
         state = {name: value for name, value in self._cell.value.items() if name in names}
         return find_behaviors(request.fetched.program, inputs, state, budget, request.results)
 
-    def _run_there(self, fetches: Any, feed_dict: Any) -> Any:
+    def _run_there(self, fetches: Any, feed_dict: Any, asked: Asked) -> Any:
         """On the cluster of the session, if it has one."""
         if self._connection is None:
-            return self._run(fetches, feed_dict, NO_CLUSTER)
+            return self._run(fetches, feed_dict, asked, NO_CLUSTER)
         self._check_open()
         with self._connection.running() as cluster:
-            return self._run(fetches, feed_dict, cluster)
+            return self._run(fetches, feed_dict, asked, cluster)
 
-    def _run(self, fetches: Any, feed_dict: Any, cluster: Cluster) -> Any:
-        chosen = self._settings()
+    def _run(self, fetches: Any, feed_dict: Any, asked: Asked, cluster: Cluster) -> Any:
+        chosen = self._settings().with_(**asked.changes)
         begin(chosen)
         request = self._request(fetches, feed_dict, cluster)
         for leaf in request.leaves:
@@ -206,7 +213,8 @@ class Session:
                 leaf.start(self, feed_dict)
         if not request.leaves:
             return request.results([], self._cell.value)
-        return self._execute(request, self._inputs(request, chosen), chosen)
+        asked.begin(request.fetched.program.captured.library)
+        return self._execute(request, self._inputs(request, chosen), chosen, asked)
 
     def _request(self, fetches: Any, feed_dict: Any, cluster: Cluster | None) -> _Request:
         self._check_open()
@@ -231,16 +239,18 @@ class Session:
         late = self.graph.late
         if not late.made_by:
             return leaves, fed
-        tokens = [
-            leaf.token if isinstance(leaf, Operation) else leaf for leaf in leaves if not isinstance(leaf, Hosted)
-        ]
+        tokens = [leaf.token if isinstance(leaf, Operation) else leaf for leaf in computed(leaves)]
         with self.graph.lock:
             images = late.images_of([token.port for token in tokens], fed_types(self.graph, fed))
         if images is None:
             return leaves, fed
         found = (images.get(token.port, token) for token in tokens)
         leaves = [
-            leaf if isinstance(leaf, Hosted) else Operation(next(found)) if isinstance(leaf, Operation) else next(found)
+            leaf.made_of([next(found) for _ in leaf.tensors])
+            if isinstance(leaf, Hosted)
+            else Operation(next(found))
+            if isinstance(leaf, Operation)
+            else next(found)
             for leaf in leaves
         ]
         return leaves, {images[port].port if port in images else port: value for port, value in fed.items()}
@@ -276,18 +286,23 @@ class Session:
             self._counts[port.node] = count + 1
         return np.int64(count)
 
-    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings) -> Any:
+    def _execute(self, request: _Request, inputs: list[Any], chosen: Settings, asked: Asked) -> Any:
         fetched = request.fetched
         with self.graph.lock:
             plan = fetched.program.ready(chosen)
         limits = limits_left(chosen)
+
+        def run(state: dict[str, Any]) -> list[Any]:
+            with asked.running(limits, plan.graph) as options:
+                return plan.run(inputs, options, state)[0]
+
         try:
             if not fetched.written:
-                return request.results(plan.run(inputs, limits, dict(self._cell.value))[0], self._cell.value)
+                return request.results(run(dict(self._cell.value)), self._cell.value)
 
             def work(cells: dict[str, Any]) -> Any:
                 before, state = cells["values"], dict(cells["values"])
-                values, _ = plan.run(inputs, limits, state)
+                values = run(state)
                 cells["values"] = {name: v if v is before.get(name) else _frozen(v) for name, v in state.items()}
                 return request.results(values, before)
 
@@ -324,17 +339,7 @@ class _Request:
     def results(self, values: Sequence[Any], held: Any = NOTHING) -> Any:
         """Values of the tensors, in the structure of the fetches. `held`: those of variables."""
         rest = iter(values)
-        return tree.unflatten(
-            self.structure,
-            [
-                None
-                if isinstance(leaf, Operation)
-                else leaf.value_in(held)
-                if isinstance(leaf, Hosted)
-                else _own(next(rest))
-                for leaf in self.leaves
-            ],
-        )
+        return tree.unflatten(self.structure, [_given(leaf, rest, held) for leaf in self.leaves])
 
 
 class InteractiveSession(Session):
@@ -351,6 +356,15 @@ class InteractiveSession(Session):
         """Forget the values of variables; the session is no longer the default one."""
         self._default.close()
         super().close()
+
+
+def _given(leaf: Any, values: Iterator[Any], held: Any) -> Any:
+    """What a fetch returns, from the next ones of the values that were computed, and those of variables."""
+    if isinstance(leaf, Operation):
+        return None
+    if isinstance(leaf, Hosted):
+        return leaf.value_in(held, [next(values) for _ in leaf.tensors])
+    return _own(next(values))
 
 
 def _frozen(value: Any) -> Any:

@@ -29,10 +29,9 @@ from undertow.frontend.values.traced import constant as as_numpy
 from undertow.ir.graph import Attrs, Const, Port
 from undertow.ops.op import CATALOGUE, find
 from undertow.types import DType, bool_, f32, i32, type_of
+from undertow.viz.graphdef import operator_name
 
 _KINDS = ("bool", "int", "float")
-_TYPES = {"param": "Placeholder", "matmul": "MatMul", "read": "ReadVariableOp", "subtract": "Sub", "multiply": "Mul",
-          "loop": "While", "divide": "RealDiv"}  # fmt: skip
 # The TensorFlow names of functions in hints; those of operators are in their rows.
 _WORDS = {
     **{row.public: row.names("tf.")[0] for row in CATALOGUE.values() if row.names("tf.")},
@@ -184,7 +183,7 @@ class Operation:
             return "Const" if node.controls[:1] == (Port(0),) or not node.controls else "NoOp"
         if node.op == "call":
             return node.attrs.text("callee")
-        return _TYPES.get(node.op) or "".join(part.capitalize() for part in node.op.split("_"))
+        return "While" if node.op == "loop" else operator_name(node.op)
 
     @property
     def _id(self) -> int:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from undertow.engines import checks
 from undertow.engines.checks import GO, Value, conform
-from undertow.engines.contract import Options, Result, State
+from undertow.engines.contract import Options, State
 from undertow.engines.demand import plan as rows
 from undertow.engines.demand.plan import BUSY, NONE, Fetch, Plan, Row, SitePlan
 from undertow.engines.demand.store import Frame, Store
@@ -51,12 +51,29 @@ class DemandPlan(PythonPlan):
         super().__init__(graph, Demand.name, Plan(graph), Run)
 
 
-def explain(graph: StaticGraph, inputs: Sequence[Result] = (), lines: int = 400, options: Options | None = None) -> str:
-    """The log of a run: what each EVAL demands, and its result, in at most `lines` lines."""
+class Captured(Protocol):
+    """What `f.graph(...)` gives: it has the graph as it was captured, which has no hoisted values."""
+
+    @property
+    def captured_graph(self) -> StaticGraph: ...
+
+
+def explain(
+    graph: StaticGraph | Captured, inputs: Sequence[Any] = (), lines: int = 400, options: Options | None = None
+) -> str:
+    """The log of a run: what each EVAL demands, and its result, in at most `lines` lines.
+
+    `graph` is what `f.graph(...)` gives, or a static graph; `inputs` are the values of its inputs.
+    """
+    graph = graph if isinstance(graph, StaticGraph) else graph.captured_graph
+    values = list(inputs)
+    for k, number in enumerate(graph.inputs[: len(values)]):
+        if isinstance(values[k], (bool, int, float)):
+            values[k] = graph.nodes[number].types[0].dtype.numpy.type(values[k])
     plan = Plan(graph)
     story = Story(plan.index, lines)
     with np.errstate(all="ignore"):
-        Run(plan, checks.check_inputs(graph, inputs), options or Options(), None, None, story).execute()
+        Run(plan, checks.check_inputs(graph, values), options or Options(), None, None, story).execute()
     return story.text()
 
 

@@ -1,8 +1,11 @@
-"""What a session gives without running anything: texts, and the names of variables without a value."""
+"""Fetches whose values the host makes: texts, names of variables without a value, summaries.
+
+What a run must compute for them are their `tensors`; most have none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,7 @@ from undertow.errors import TypeMismatch
 
 
 class Hosted:
-    """A tensor of texts: it can be fetched and printed, but no operation takes it."""
+    """A tensor of texts or bytes: it can be fetched and printed, but no operation takes it."""
 
     dtype = "string"
 
@@ -22,8 +25,17 @@ class Hosted:
         self.graph = graph
         self.name = f"{graph.unique_name(name)}:0"
 
-    def value_in(self, values: dict[str, Any]) -> Any:
-        """Its value in a session where variables have these values."""
+    @property
+    def tensors(self) -> Sequence[Any]:
+        """The tensors that it is made of."""
+        return ()
+
+    def made_of(self, tensors: Sequence[Any]) -> Hosted:
+        """The same, made of other tensors in place of its own."""
+        return self
+
+    def value_in(self, values: dict[str, Any], computed: Sequence[Any] = ()) -> Any:
+        """Its value in a session where variables have these values, and its tensors those in `computed`."""
         raise NotImplementedError
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
@@ -56,7 +68,7 @@ class Text(Hosted):
         """The same as `shape`."""
         return self.shape
 
-    def value_in(self, values: dict[str, Any]) -> Any:
+    def value_in(self, values: dict[str, Any], computed: Sequence[Any] = ()) -> Any:
         return self.value
 
     def shown(self) -> str:
@@ -71,8 +83,14 @@ class UninitializedNames(Hosted):
         super().__init__(get_default_graph(), "report_uninitialized_variables")
         self.variables = variables
 
-    def value_in(self, values: dict[str, Any]) -> Any:
+    def value_in(self, values: dict[str, Any], computed: Sequence[Any] = ()) -> Any:
         return np.array([v.key.encode() for v in self.variables if v.key not in values], object)
+
+
+def computed(leaves: Sequence[Any]) -> Iterator[Any]:
+    """The tensors and operations that a run computes for these fetches."""
+    for leaf in leaves:
+        yield from leaf.tensors if isinstance(leaf, Hosted) else (leaf,)
 
 
 def _bytes(text: Any) -> bytes:

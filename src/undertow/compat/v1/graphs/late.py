@@ -66,6 +66,12 @@ class Late:
     images: Images | None = None  # while calls are repeated
     known: dict[tuple[Signature, bool], Images] = field(default_factory=dict)
     params: dict[tuple[Port, Type], Port] = field(default_factory=dict)
+    written: list[range] = field(default_factory=list)  # nodes of main that are images
+
+    @property
+    def image_nodes(self) -> set[int]:
+        """The nodes of main that are no operations of the user's."""
+        return {port.node for port in self.params.values()}.union(*self.written)
 
     def add(self, port: Port) -> None:
         """A placeholder of unknown shape."""
@@ -239,6 +245,7 @@ class Late:
     def _repeated(self, recipe: Recipe, images: Images) -> Any:
         main, before = self.graph.main, self.images
         state = main.region, main.controls, main.device, main.scope
+        first = len(main.nodes)
         self.images = images
         try:
             with self.graph.lock, self.graph.writing_to(main):
@@ -251,6 +258,7 @@ class Late:
             raise
         finally:
             self.images = before
+            self.written.append(range(first, len(main.nodes)))
             main.region, main.controls, main.device, main.scope = state
 
     def _mapped(self, value: Any) -> Any:

@@ -31,8 +31,9 @@ MODULES = {
     "python.util": "compat nest",
     "python.layers": "base core layers",
     "python.summary": "summary",
-    "core": "framework protobuf",
+    "core": "framework protobuf util",
     "core.framework": "function_pb2 graph_pb2 node_def_pb2 step_stats_pb2 summary_pb2",
+    "core.util": "event_pb2",
     "core.protobuf": "config_pb2 meta_graph_pb2 rewriter_config_pb2",
 }
 

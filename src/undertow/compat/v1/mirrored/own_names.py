@@ -19,6 +19,7 @@ from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import as_tensor
 from undertow.errors import GraphError
 from undertow.types import bool_, f32, f64, i32, i64
+from undertow.viz import messages
 
 
 def symbolic_gradient(input: Sequence[Any], Tout: Sequence[Any], f: Any, name: str | None = None) -> Any:
@@ -49,6 +50,11 @@ def as_text(value: Any, encoding: str = "utf-8") -> str:
 def as_bytes(value: Any, encoding: str = "utf-8") -> bytes:
     """Bytes or a text as bytes."""
     return value if isinstance(value, bytes) else str(value).encode(encoding)
+
+
+def _classes(*names: str) -> dict[str, Any]:
+    """Messages by their names."""
+    return {name: getattr(messages, name) for name in names}
 
 
 def mirrored(tf: ModuleType) -> dict[str, ModuleType | dict[str, Any]]:
@@ -87,7 +93,18 @@ def mirrored(tf: ModuleType) -> dict[str, ModuleType | dict[str, Any]]:
             "assign_variable_op": lambda resource, value, name=None: tf.assign(resource, value, name=name).op,
         },
         "python.ops.gen_array_ops": {"_ref_identity": raw.ref_identity},
-        "core.protobuf.config_pb2": {name: getattr(config, name) for name in config.__all__},
+        "core.protobuf.config_pb2": {
+            **{name: getattr(config, name) for name in config.__all__},
+            "RunOptions": tf.RunOptions, "RunMetadata": tf.RunMetadata,
+        },
+        "core.framework.function_pb2": _classes("FunctionDef", "FunctionDefLibrary"),
+        "core.framework.graph_pb2": _classes("GraphDef", "NodeDef"),
+        "core.framework.node_def_pb2": _classes("NodeDef"),
+        "core.framework.step_stats_pb2": _classes("StepStats", "DeviceStepStats", "NodeExecStats"),
+        "core.framework.summary_pb2": _classes("Summary", "SummaryMetadata", "HistogramProto"),
+        "core.util.event_pb2": _classes("Event", "SessionLog", "TaggedRunMetadata"),
+        "python.client.timeline": tf.timeline,
+        "python.summary.summary": tf.summary,
         "core.protobuf.rewriter_config_pb2": {"RewriterConfig": config.RewriterConfig},
         "python.ops.nn": tf.nn,
         "python.framework.random_seed": {"get_seed": tf.get_seed, "set_random_seed": tf.set_random_seed},

@@ -1,0 +1,33 @@
+"""Where the events of a run go: engines write JSON lines, and a file whose name ends in .json is in Chrome's format."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from undertow.engines.contract import Options
+from undertow.ir.graph import StaticGraph
+
+
+def chrome_path(limits: Options) -> str | None:
+    """The file that a trace in Chrome's format goes to, if it does."""
+    path = limits.trace
+    if path is None or isinstance(path, list) or callable(path):
+        return None
+    name = os.fsdecode(path)
+    return name if name.lower().endswith(".json") else None
+
+
+@contextlib.contextmanager
+def traced(limits: Options, graph: StaticGraph) -> Iterator[Options]:
+    """The options for an engine that runs this graph: with a trace that engines know."""
+    path = chrome_path(limits)
+    if path is None:
+        yield limits
+        return
+    from undertow.viz.chrome import chrome_file  # most runs write none
+
+    with chrome_file(path, graph) as record:
+        yield replace(limits, trace=record)
