@@ -310,7 +310,8 @@ _COMPAT = {
     "gradients": "Gradients", "derivatives.curvature": "Second derivatives",
     "derivatives.slices": "Rows that stand for tables", "graphs.overrides": "Gradients of single operations",
     "train": "Training", "training.decay": "Rates that change", "training.averages": "Moving averages",
-    "training.saver": "Checkpoints", "data": "Datasets", "clusters": "Clusters", "summary": "Summaries",
+    "training.saver": "Checkpoints", "data": "Datasets", "layers.template": "Functions with variables",
+    "mirrored.flags": "Flags", "clusters": "Clusters", "summary": "Summaries",
     "mirrored.run_options": "Options and metadata of runs", "mirrored.timeline": "Timelines",
     "mirrored.testing": "Test cases",
 }  # fmt: skip
@@ -318,7 +319,8 @@ _COMPAT_PREFIXES = {
     "function": "tf.function.", "nn": "tf.nn.", "train": "tf.train.", "clusters": "tf.train.", "errors": "tf.errors.",
     "mirrored.testing": "tf.test.", "raw": "control_flow_ops.", "neural.rnn_cell": "tf.nn.rnn_cell.",
     "layers": "tf.layers.", "losses": "tf.losses.", "training.decay": "tf.train.", "training.averages": "tf.train.",
-    "training.saver": "tf.train.", "data": "tf.data.", "summary": "tf.summary.", "mirrored.timeline": "timeline.",
+    "training.saver": "tf.train.", "data": "tf.data.", "mirrored.flags": "tf.app.flags.",
+    "summary": "tf.summary.", "mirrored.timeline": "timeline.",
 }  # fmt: skip
 _COMPAT_TESTS = """
 ## Tests of TensorFlow 1.4 that do not pass

@@ -172,8 +172,9 @@ arg_max, arg_min = argmax, argmin
 
 
 __all__ = sorted([
-    *_FROM_ROWS, "add_n", "arg_max", "arg_min", "argmax", "argmin", "atan2", "clip_by_global_norm", "clip_by_norm", "clip_by_value",
-    "cumsum", "div", "einsum", "global_norm", "matmul", "reduce_mean", "rsqrt", "squared_difference", "tensordot",
+    *_FROM_ROWS, "add_n", "arg_max", "arg_min", "argmax", "argmin", "atan2", "clip_by_global_norm", "clip_by_norm",
+    "clip_by_value", "cumsum", "div", "einsum", "global_norm", "matmul", "reduce_mean", "rsqrt",
+    "squared_difference", "tensordot",
 ])  # fmt: skip
 
 

@@ -76,7 +76,7 @@ class Session:
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None, **options: Any) -> None:
         self._options = options
         self._settings()  # raises at once for an unknown option
-        is_soft = bool(config is not None and config.allow_soft_placement)
+        is_soft = bool(getattr(config, "allow_soft_placement", False))
         self._connection = Connection(target, is_soft) if target else None
         if graph is not None and not isinstance(graph, Graph):
             raise TypeMismatch(f"{brief(graph)} is not a graph", here(), hint="write tf.Session(graph=tf.Graph())")
@@ -170,27 +170,19 @@ class Session:
             if _port_of(leaf) not in handle.fetches:
                 raise TypeMismatch(f"{leaf!r} was not specified in partial_run_setup", span, hint="list it in fetches")
         values = self.run(leaves, handle.fed)
-        known = ((x, value) for x, value in zip(leaves, values, strict=True) if not isinstance(x, (Operation, Hosted)))
-        handle.fed.update(known)  # computed once
+        for leaf, value in zip(leaves, values, strict=True):
+            if not isinstance(leaf, (Operation, Hosted)):
+                handle.fed[leaf] = value  # computed once
         return tree.unflatten(structure, values)
 
     def list_devices(self) -> list[Any]:
-        """The devices that the session has: those of its cluster, or this process."""
+        """The devices of this process: one. `tf.device` names those of a cluster."""
         return list_local_devices()
 
     @property
     def graph_def(self) -> GraphDef:
         """Its graph as a message: see `tf.Graph.as_graph_def`."""
         return self.graph.as_graph_def()
-
-    @property
-    def sess_str(self) -> str:
-        """The target."""
-        return ""
-
-    def reset(self) -> None:
-        """Forget the values of variables."""
-        self._cell = Cell({})
 
     def behaviors(
         self, fetches: Any, feed_dict: Any = None, budget: int = BUDGET, traces: bool | str = False

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from undertow.compat.v1.graph import Graph, get_default_graph
 from undertow.compat.v1.graphs.collection import GraphKeys
-from undertow.compat.v1.graphs.hosted import Hosted
+from undertow.compat.v1.graphs.hosted import Hosted, Text
 from undertow.compat.v1.missing import explain
 from undertow.compat.v1.place import here
 from undertow.compat.v1.tensor import Tensor, as_tensor, is_tensor_like
@@ -98,11 +98,11 @@ def image(
 
 
 def text(name: str, tensor: Any, collections: Any = None) -> SummaryTensor:
-    """A summary of a text, or of a list of them, which is written as it is: there are no tensors of texts."""
-    if is_tensor_like(tensor):
+    """A summary of a text, or of a list of them: Python's, or tf.constant of them."""
+    if is_tensor_like(tensor) and not isinstance(tensor, Text):
         raise TypeMismatch(f"{tensor!r} is no text", here(), hint='give a Python text: tf.summary.text("note", "...")')
     try:
-        shown = event_file.text_value(name, tensor)
+        shown = event_file.text_value(name, tensor.value if isinstance(tensor, Text) else tensor)
     except UndertowError as fault:
         fault.span = fault.span or here()
         raise

@@ -19,9 +19,9 @@ from undertow.frontend.values.indexing import getitem
 from undertow.types import said
 
 __all__ = [
-    "broadcast_dynamic_shape", "broadcast_static_shape", "depth_to_space", "diag", "diag_part", "identity_n", "matrix_band_part", "matrix_diag",
-    "matrix_diag_part", "matrix_set_diag", "matrix_transpose", "meshgrid", "pad", "parallel_stack", "repeat",
-    "reverse_sequence", "reverse_v2", "roll", "shape_n", "space_to_depth",
+    "broadcast_dynamic_shape", "broadcast_static_shape", "depth_to_space", "diag", "diag_part", "identity_n",
+    "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_set_diag", "matrix_transpose", "meshgrid", "pad",
+    "parallel_stack", "repeat", "reverse_sequence", "reverse_v2", "roll", "shape_n", "space_to_depth",
 ]  # fmt: skip
 
 _REFLECTS = {"REFLECT": 1, "SYMMETRIC": 0}

@@ -91,7 +91,7 @@ class Dataset:
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
         """The elements of arrays along their first axis."""
-        leaves, structure, types = _leaves(tensors, is_sliced=True)
+        leaves, structure, types = _leaves(tensors)
         if not all(type.rank for type in types):
             raise TypeMismatch("a single number has no slices", here(), hint="use Dataset.from_tensors")
         return Dataset(read.Slices(leaves), structure, [type.with_shape(type.shape[1:]) for type in types])
@@ -244,12 +244,13 @@ class Dataset:
     def concatenate(self, dataset: Dataset) -> Dataset:
         """These elements, and then those of another dataset."""
         source, structure, types = Dataset.made_for(dataset, "concatenate")
-        joined = [a.join(b) if hasattr(a, "join") else a for a, b in builtins.zip(self._types, types, strict=False)]
-        if structure != self._structure or [t.dtype for t in types] != [t.dtype for t in self._types]:
+        if structure != self._structure or [(t.dtype, t.rank) for t in types] != [
+            (t.dtype, t.rank) for t in self._types
+        ]:
             raise TypeMismatch("the datasets have elements of different types", here(), hint="map one of them first")
         shapes = [
             tuple(p if p == q else None for p, q in builtins.zip(a.shape, b.shape, strict=True))
-            for a, b in builtins.zip(joined, types, strict=True)
+            for a, b in builtins.zip(self._types, types, strict=True)
         ]
         both = [type.with_shape(shape) for type, shape in builtins.zip(self._types, shapes, strict=True)]
         return self._like(read.Chained(self._source, source), both)
@@ -268,14 +269,9 @@ class Dataset:
 # -- elements ----------------------------------------------------------------------------------------------
 
 
-def _leaves(tensors: Any, is_sliced: bool = False) -> tuple[list[Any], tree.Structure, list[Type]]:
+def _leaves(tensors: Any) -> tuple[list[Any], tree.Structure, list[Type]]:
     """Arrays and tensors, the structure around them, and their types. A list is an array, as in TensorFlow."""
-    is_nested = isinstance(tensors, (tuple, dict))
-    leaves, structure = (
-        tree.flatten(tensors, lambda leaf: not isinstance(leaf, (tuple, dict)))
-        if is_nested
-        else ([tensors], (tree.LEAF,))
-    )
+    leaves, structure = tree.flatten(tensors, lambda leaf: not isinstance(leaf, (tuple, dict)))
     values = [with_reads(leaf) if is_tensor_like(leaf) else np.asarray(as_constant(leaf)) for leaf in leaves]
     types = [type_of(value) if isinstance(value, np.ndarray) else value.type for value in values]
     return values, structure, types

@@ -25,8 +25,9 @@ _INNER = re.compile(r"[A-Za-z0-9_.\-/]*")
 class Naming:
     """The part of a graph that names operations and scopes."""
 
+    main: Builder
+
     def __init__(self) -> None:
-        self.main = Builder("main", "main")
         self._named: dict[int, str] = {}  # node of main -> its unique name
         self._numbers: dict[str, int] = {}  # the inverse
         self._taken: dict[str, int] = {}

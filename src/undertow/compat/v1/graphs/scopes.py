@@ -144,7 +144,7 @@ def variable_scope(
             raise TypeMismatch(
                 "reuse=True cannot be used without a name_or_scope", here(), hint='write tf.variable_scope("layer")'
             )
-    inherited = True if outer.reuse is True else outer.reuse or base.reuse
+    inherited = outer.reuse or base.reuse
     changes = {
         "initializer": initializer, "regularizer": regularizer, "dtype": dtype, "custom_getter": custom_getter,
     }  # fmt: skip

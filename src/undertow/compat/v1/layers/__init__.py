@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from undertow.compat.v1.layers.base import Layer
+from undertow.compat.v1.layers.base import Layer as Layer
 from undertow.compat.v1.layers.convolutional import *  # noqa: F403
 from undertow.compat.v1.layers.convolutional import __all__ as _convolutional
 from undertow.compat.v1.layers.core import *  # noqa: F403
@@ -16,7 +16,6 @@ from undertow.compat.v1.layers.pooling import __all__ as _pooling
 from undertow.compat.v1.missing import explain
 
 __all__ = sorted(["Layer", *_core, *_convolutional, *_normalization, *_pooling])
-_ = Layer  # public
 
 
 def __getattr__(name: str) -> Any:

@@ -63,13 +63,9 @@ class Layer:
         """A variable in the scope of the layer."""
         more = {"dtype": self.dtype, "trainable": self.trainable, **more}
         made = get_variable(name, shape, initializer=initializer, **more)
-        if made not in self.variables_by_identity():
+        if made not in set(self.variables):  # a list would compare values
             self.variables.append(made)
         return made
-
-    def variables_by_identity(self) -> set[Variable]:
-        """Its variables, for a test whether one of them is there. (== compares values.)"""
-        return set(self.variables)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The outputs; the variables are made at the first call."""

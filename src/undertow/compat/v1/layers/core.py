@@ -19,7 +19,7 @@ from undertow.frontend.functions import public as functions
 from undertow.tracebacks import boundaries
 from undertow.types import said
 
-__all__ = ["Dense", "Dropout", "Flatten", "dense", "dropout", "flatten", "fully_connected"]
+__all__ = ["Dense", "Dropout", "Flatten", "dense", "dropout", "flatten"]
 
 
 class Dense(Layer):
@@ -113,9 +113,6 @@ def dense(
         activity_regularizer, kernel_constraint, bias_constraint, trainable, name, _reuse=reuse,
     )  # fmt: skip
     return layer(inputs)
-
-
-fully_connected = dense
 
 
 def flatten(inputs: Any, name: str | None = None) -> Any:

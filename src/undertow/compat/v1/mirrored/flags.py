@@ -10,7 +10,7 @@ __all__ = ["FLAGS", "DEFINE_bool", "DEFINE_boolean", "DEFINE_float", "DEFINE_int
 
 
 class Flags:
-    """The values of flags, as attributes. Arguments of the command line that no flag is named after stay as they are."""
+    """The values of flags, as attributes. Other arguments of the command line stay as they are."""
 
     def __init__(self) -> None:
         self.__dict__["_parser"] = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -19,8 +19,9 @@ class Flags:
 
     def define(self, name: str, default: Any, help: str, kind: Any) -> None:
         """Add a flag; one that there is already gets this default."""
+        is_new = name not in self._values
         self._values[name] = default
-        if not any(f"--{name}" in action.option_strings for action in self._parser._actions):
+        if is_new:
             names = [f"--{name}"] + ([f"--no{name}"] if kind is bool else [])
             how: dict[str, Any] = {"action": _Switch, "nargs": "?"} if kind is bool else {"type": kind}
             self._parser.add_argument(*names, dest=name, default=argparse.SUPPRESS, help=help, **how)
@@ -43,6 +44,9 @@ class Flags:
     def __setattr__(self, name: str, value: Any) -> None:
         self._parse()
         self._values[name] = value
+
+    def __repr__(self) -> str:
+        return "the flags of this program"
 
     def flag_values_dict(self) -> dict[str, Any]:
         """All flags and their values."""
