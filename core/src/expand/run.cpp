@@ -32,6 +32,9 @@ std::vector<Value> run_with(const Plan& plan, std::span<const View> inputs, cons
           });
         }
       } catch (const std::system_error&) {  // the system has no more threads
+      } catch (...) {
+        common.queue.end();
+        throw;
       }
       owner.run();
     } else {
