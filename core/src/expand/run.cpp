@@ -22,17 +22,19 @@ std::vector<Value> run_with(const Plan& plan, std::span<const View> inputs, cons
   owner.begin(inputs);
   if (common.missing > 0) {
     if constexpr (kIsShared) {
-      std::deque<Helper> helpers;  // joined at the end of this block
-      const auto help = [&common](Executor<true>& executor) {
-        common.queue.enter();
-        executor.run();
-      };
+      std::deque<Helper> helpers;  // joined at the end of this block, before anything that they use is gone
       try {
         while (static_cast<int64_t>(others.size()) + 1 < options.threads) {
           Executor<true>& executor = others.emplace_back(common, false);
-          helpers.emplace_back([&help, &executor] { help(executor); });
+          helpers.emplace_back([&common, &executor] {
+            common.queue.enter();
+            executor.run();
+          });
         }
       } catch (const std::system_error&) {  // the system has no more threads
+      } catch (...) {
+        common.queue.end();
+        throw;
       }
       owner.run();
     } else {

@@ -44,6 +44,7 @@ class _TemplateEncoder(Encoder):
         self.steps: dict[Event, int] = {}  # of the current template
         self.counts: dict[Event, int] = {}  # step that waits for several events -> number of its counter
         self.tails: dict[Event, Event] = {}  # event -> the step that follows it directly
+        self.last: set[Event] = set()  # steps that go after what is ready at the same time
         self.backs: dict[Event, list[int]] = {}  # entering of a site -> the nodes that take its results
         self.template: Template
 
@@ -109,6 +110,7 @@ class _TemplateEncoder(Encoder):
         self.steps = {event: number for number, event in enumerate(in_order)}
         several = (event for event, waits in template.steps.items() if len(waits) > 1)
         self.counts = {event: number for number, event in enumerate(several)}
+        self.last = self._find_last(template)
         self.tails = self._find_tails(template)
         self.backs = grouped(
             (event_before, event[1])
@@ -141,6 +143,22 @@ class _TemplateEncoder(Encoder):
         assert isinstance(value_of_main, Port)
         return self.slots[0, 0][value_of_main], 1
 
+    def _find_last(self, template: Template) -> set[Event]:
+        """Steps that only compute what is collected: until the calls below have ended, it would only take memory.
+
+        A contribution to the gradient of a matrix is as large as that; computed right before it is added to what comes
+        from below, it is still in the cache.
+        """
+        last: set[Event] = set()
+        for event in reversed(self.steps):
+            program = template.programs.get(event, ())
+            if event[0] == NODE and (
+                self.graph.nodes[event[1]].op in COLLECTS
+                or (program and all(isinstance(action, Wake) and action.step in last for action in program))
+            ):
+                last.add(event)
+        return last
+
     def _find_tails(self, template: Template) -> dict[Event, Event]:
         """Event -> the step that it alone makes ready, the first one: it follows directly, without a token."""
         actions = (action for program in template.programs.values() for action in program)
@@ -152,8 +170,12 @@ class _TemplateEncoder(Encoder):
             steps = (action.step for action in program if isinstance(action, Wake))
             alone = [step for step in steps if woken[step] == 1 and step not in self.counts]
             if alone:
-                tails[event] = min(alone, key=self.steps.__getitem__)
+                tails[event] = min(alone, key=self._turn)
         return tails
+
+    def _turn(self, step: Event) -> tuple[bool, int]:
+        """Which of the steps that become ready together goes first: the least."""
+        return step in self.last, self.steps[step]
 
     def program(self, event: Event | None) -> list[int]:
         """The actions that an event triggers, and the step that follows it directly."""
@@ -162,7 +184,7 @@ class _TemplateEncoder(Encoder):
         actions = self.template.programs.get(event, ())
         # Steps come last, and the first of them at the very end: what is made ready last goes first (`lifo`), so a run
         # does what Python would do first.
-        wakes = sorted((a for a in actions if isinstance(a, Wake)), key=lambda a: -self.steps[a.step])
+        wakes = sorted((a for a in actions if isinstance(a, Wake)), key=lambda a: self._turn(a.step), reverse=True)
         for action in [*(a for a in actions if not isinstance(a, Wake)), *wakes]:
             if isinstance(action, Up):
                 row += [_UP, action.index, NO_SLOT if action.value is None else self.place(action.value)]
