@@ -16,8 +16,6 @@ import undertow as ut
 SCHEDULES: list[dict[str, Any]] = [
     {"scheduler": "fifo"},
     {"scheduler": "lifo"},
-    {"scheduler": "depth"},
-    {"scheduler": "longest_path"},
     *({"scheduler": "random", "schedule_seed": seed} for seed in (1, 22, 333)),
 ]
 LAZY = [program for program in PROGRAMS if "lazy" in program.tags]

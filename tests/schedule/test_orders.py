@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.programs import PROGRAMS, Program, assert_same, find
 
+from undertow.engines.contract import SCHEDULERS
 from undertow.ir.graph import Port, StaticGraph
 from undertow.ir.trace import Event, Fired, FrameEnded, FrameStarted, RunEnded, RunStarted, Tags, from_json, to_json
 
@@ -53,7 +54,7 @@ def test_other_seeds_other_orders_same_result(program: Program) -> None:
     assert len(orders) > 4, "the seeds hardly change the order"
 
 
-@pytest.mark.parametrize("scheduler", ["fifo", "lifo", "random"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("program", SMALL, ids=str)
 def test_events_make_sense(program: Program, scheduler: str) -> None:
     """Frames begin before anything fires in them and end after; nothing fires twice under one tag, or too early."""
