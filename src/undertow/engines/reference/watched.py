@@ -14,7 +14,8 @@ from undertow.engines.contract import Options, State
 from undertow.engines.reference.frame import NONE, Context, Frame
 from undertow.engines.reference.frames import Ready
 from undertow.engines.reference.rows import DEAD, NumberedGraph, Out, Quiet
-from undertow.engines.reference.run import Run, Scheduler
+from undertow.engines.reference.run import Run
+from undertow.engines.reference.schedulers import Scheduler
 from undertow.ir.graph import Port
 from undertow.ir.structure import STARTS
 from undertow.ir.trace import Tag
