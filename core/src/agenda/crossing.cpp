@@ -83,7 +83,8 @@ void Crossing::take(int32_t part, std::span<const std::byte> batch, std::vector<
       throw BadMessage("a token has another type than its edge");
     if (count == 0) continue;
     paths_.resize(z(count));
-    std::memcpy(paths_.data(), from.part(count * static_cast<int64_t>(sizeof(Path))), z(count) * sizeof(Path));
+    lanes::copy(paths_.data(), from.part(count * static_cast<int64_t>(sizeof(Path))),
+                count * static_cast<int64_t>(sizeof(Path)));
     Values values;
     if (form != Form::Order) values = read_values(*edge.recv, from, count, form == Form::One);
     match(edge, values, found);

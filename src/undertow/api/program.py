@@ -203,7 +203,7 @@ class Program:
     ) -> tuple[list[Any], Stats]:
         """Run a plan. Of several faults, the one is raised that Python would have reached first."""
         before = None if state is None else dict(state)
-        with printing() if self.captured.has_effect else _SILENT as output, traced(limits, plan.graph) as options:
+        with printing() if self.captured.has_effect else _SILENT as output, traced(limits, plan) as options:
             try:
                 return plan.run(inputs, options, state)
             except Fault as fault:

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from undertow.engines.contract import Options
-from undertow.ir.graph import StaticGraph
+from undertow.engines.contract import Options, Plan
 
 
 def chrome_path(limits: Options) -> str | None:
@@ -21,13 +20,13 @@ def chrome_path(limits: Options) -> str | None:
 
 
 @contextlib.contextmanager
-def traced(limits: Options, graph: StaticGraph) -> Iterator[Options]:
-    """The options for an engine that runs this graph: with a trace that engines know."""
+def traced(limits: Options, plan: Plan) -> Iterator[Options]:
+    """The options for a run of this plan: with a trace that engines know."""
     path = chrome_path(limits)
     if path is None:
         yield limits
         return
     from undertow.viz.chrome import chrome_file  # most runs write none
 
-    with chrome_file(path, graph) as record:
+    with chrome_file(path, plan.graph) as record:
         yield replace(limits, trace=record)
