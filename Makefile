@@ -24,14 +24,14 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-ray placements chaos lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak bench-ray bench-placed core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
+.PHONY: help demo test test-torch test-ray every chaos lint format bench bench-torch bench-jax bench-trees bench-papers bench-where bench-tensorflow bench-learn bench-soak bench-ray bench-placed core wheel wheel-test asan tsan fuzz fuzz-threads guarded clean distclean
 
 help:
 	@echo 'make demo       see recursion run in a static graph'
 	@echo 'make test       lint, formatting, types, tests, doctests'
 	@echo 'make test-torch what compares with PyTorch, which it installs'
 	@echo 'make test-ray   what needs Ray, which it installs into $(RAY)'
-	@echo 'make placements every program under every random placement: its parts on the reference engine, and in the core'
+	@echo 'make every      every program under every scheduler and random placement: make test takes them in turn'
 	@echo 'make chaos      workers that are killed, stopped and held up at random, for two minutes each: SECONDS=120, SEED=1'
 	@echo 'make lint       lint, formatting and types only'
 	@echo 'make format     bring the formatting in order'
@@ -244,9 +244,10 @@ asan tsan fuzz fuzz-threads: $(STAMP)
 guarded: $(STAMP)
 	@UNDERTOW_MEMORY=guarded $(BIN)/python -X faulthandler -m pytest -n $(JOBS) --dist worksteal tests/conformance $(ARGS)
 
-# `make test` has each program under one placement of each kind.
-placements: $(STAMP)
-	@UNDERTOW_PLACEMENTS=all $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/conformance/test_placed.py tests/conformance/test_parts.py $(ARGS)
+# In `make test`, schedulers and random placements take turns.
+every: $(STAMP)
+	@UNDERTOW_EVERY=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/conformance/test_programs.py tests/conformance/test_placed.py \
+	  tests/conformance/test_parts.py $(ARGS)
 
 clean:
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.programs import PROGRAMS, Program, assert_same
 from tests.support.parts import InParts
-from tests.support.placements import pairs
+from tests.support.turns import of_turn
 
 import undertow as ut
 from undertow.api.options import ENGINES
@@ -19,7 +19,9 @@ PLACED = {engine.name: engine for engine in (InParts(1, 2), InParts(2, 3), InPar
 CHOSEN = [program for program in PROGRAMS if not program.tags & {"lazy", "deep", "fault"}]
 
 
-@pytest.mark.parametrize(("program", "engine"), pairs(CHOSEN, PLACED, 1), ids=str)
+@pytest.mark.parametrize(
+    ("program", "engine"), [(p, name) for turn, p in enumerate(CHOSEN, 1) for name in of_turn(PLACED, turn)], ids=str
+)
 def test_same_as_python(program: Program, engine: str) -> None:
     with patch.dict(ENGINES, PLACED):
         for case in range(len(program.cases)):

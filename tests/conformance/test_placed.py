@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from tests.programs import PROGRAMS, Program, assert_same, devices
 from tests.support.placed import Placed, PlacedByDevice
-from tests.support.placements import pairs
+from tests.support.turns import of_turn
 
 from undertow.api.options import ENGINES
 
@@ -19,7 +19,9 @@ CHOSEN = [program for program in PROGRAMS if not program.tags & {"lazy", "deep",
 NAMING = [program for program in PROGRAMS if program.name in {row.name for row in devices.PROGRAMS}]
 
 
-@pytest.mark.parametrize(("program", "engine"), pairs(CHOSEN, PLACED), ids=str)
+@pytest.mark.parametrize(
+    ("program", "engine"), [(p, name) for turn, p in enumerate(CHOSEN) for name in of_turn(PLACED, turn)], ids=str
+)
 def test_same_as_python(program: Program, engine: str) -> None:
     with patch.dict(ENGINES, PLACED):
         for case in range(len(program.cases)):

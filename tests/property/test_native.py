@@ -59,7 +59,7 @@ INPUTS = ((2, 3, 0.5, True), (1, -1, -0.0, False), (3, 0, float("nan"), True), (
 @pytest.mark.parametrize("floats", ["f64", "f32"])
 def test_programs(shard: int, floats: str) -> None:
     """Recursion, branches, loops, maps and prints; with arguments that are handed on, and so read through entries."""
-    for seed in seeds(shard, 12):
+    for seed in seeds(shard, 8):
         chance = Random(seed)
         invariants = seed % 2 == 1
         function, source = random_program(chance, invariants=invariants, floats=floats)
@@ -80,7 +80,7 @@ def test_programs(shard: int, floats: str) -> None:
 @pytest.mark.parametrize("shard", range(4))
 def test_large_programs(shard: int, tmp_path: Path) -> None:
     """Programs with arrays whose lengths only the run knows, containers, closures and mutual recursion."""
-    for seed in seeds(shard, 15):
+    for seed in seeds(shard, 10):
         random = Random(seed)
         source = write(random)
         function = getattr(load_text(source.text, tmp_path), source.main)
@@ -159,7 +159,7 @@ def float_result(function: Any, invariants: bool) -> Any:
 @pytest.mark.parametrize("shard", range(4))
 def test_derivatives(shard: int) -> None:
     """Gradients, second derivatives, and tangents: later phases, sums over activations, resumes in all places."""
-    for seed in seeds(shard, 7):
+    for seed in seeds(shard, 5):
         chance = Random(seed)
         function, source = random_program(chance, effects=False, invariants=seed % 2 == 1)
         value = float_result(function, seed % 2 == 1)

@@ -296,7 +296,7 @@ class Session:
         limits = limits_left(chosen)
 
         def run(state: dict[str, Any]) -> list[Any]:
-            with asked.running(limits, plan.graph) as options:
+            with asked.running(limits, plan) as options:
                 return plan.run(inputs, options, state)[0]
 
         try:

@@ -9,9 +9,9 @@ from typing import Any
 
 from undertow.api.tracing import traced
 from undertow.compat.v1.place import here
-from undertow.engines.contract import Options
+from undertow.engines.contract import Options, Plan
 from undertow.errors import GraphError, TypeMismatch, brief
-from undertow.ir.graph import Library, StaticGraph
+from undertow.ir.graph import Library
 from undertow.tracebacks import boundaries
 from undertow.viz.graphdef import graph_def
 from undertow.viz.messages import RunMetadata as RunMetadata
@@ -84,9 +84,9 @@ class Asked:
             self.metadata.partition_graphs = [graph_def(library)] if wants_graphs else []
 
     @contextlib.contextmanager
-    def running(self, limits: Options, graph: StaticGraph) -> Iterator[Options]:
+    def running(self, limits: Options, plan: Plan) -> Iterator[Options]:
         """The options of the engine. The metadata has the times of the run afterwards, even if it fails."""
-        with traced(limits, graph) as options:
+        with traced(limits, plan) as options:
             if self.metadata is None or not self.is_traced:
                 yield options
                 return
@@ -96,7 +96,7 @@ class Asked:
                     here(),
                     hint="leave out trace=, or trace_level",
                 )
-            recorder = StepRecorder(graph)
+            recorder = StepRecorder(plan.graph)
             try:
                 yield replace(options, trace=recorder.add)
             finally:
