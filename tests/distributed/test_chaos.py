@@ -1,7 +1,7 @@
 """Chaos: worker processes are killed, stopped and held up at random while they train, run tasks, and parts of graphs.
 
 Nothing is lost: what comes out are the bits of a run without workers. All of `tests/support/workloads.py` is tried, on
-processes, and with `make test-ray` on Ray actors. Each takes ten seconds; `UNDERTOW_CHAOS=120` makes that two minutes,
+processes, and with `make test-ray` on Ray actors. Each takes five seconds; `UNDERTOW_CHAOS=120` makes that two minutes,
 and `UNDERTOW_CHAOS_SEED` chooses what happens. `make chaos` does both with all of it.
 """
 
@@ -22,7 +22,7 @@ from undertow.cluster.sockets import SocketNetwork
 
 pytestmark = pytest.mark.slow
 
-SECONDS = float(os.environ.get("UNDERTOW_CHAOS", "10"))
+SECONDS = float(os.environ.get("UNDERTOW_CHAOS", "5"))
 SEED = int(os.environ.get("UNDERTOW_CHAOS_SEED", "1"))
 WORKERS = 3
 PLACED = Workload(
