@@ -8,6 +8,10 @@ import unittest
 import numpy as np
 import pytest
 import undertow.compat.v1.python.ops.tensor_array_grad
+
+import undertow as ut
+import undertow.compat.v1 as tf
+from undertow.compat.v1 import function
 from undertow.compat.v1.core.protobuf import config_pb2
 from undertow.compat.v1.python.client import session as client
 from undertow.compat.v1.python.framework import constant_op, dtypes, errors, errors_impl, ops, tensor_shape
@@ -15,10 +19,6 @@ from undertow.compat.v1.python.framework import function as framework_function
 from undertow.compat.v1.python.ops import array_ops, control_flow_ops, functional_ops, math_ops, state_ops
 from undertow.compat.v1.python.platform import test
 from undertow.compat.v1.python.util import nest
-
-import undertow as ut
-import undertow.compat.v1 as tf
-from undertow.compat.v1 import function
 
 
 def test_modules_have_the_names_of_tensorflow():
