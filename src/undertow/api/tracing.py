@@ -19,13 +19,14 @@ def chrome_path(limits: Options) -> str | None:
     return name if name.lower().endswith(".json") else None
 
 
-@contextlib.contextmanager
-def traced(limits: Options, plan: Plan) -> Iterator[Options]:
+def traced(limits: Options, plan: Plan) -> contextlib.AbstractContextManager[Options]:
     """The options for a run of this plan: with a trace that engines know."""
     path = chrome_path(limits)
-    if path is None:
-        yield limits
-        return
+    return contextlib.nullcontext(limits) if path is None else _in_chrome_format(path, limits, plan)
+
+
+@contextlib.contextmanager
+def _in_chrome_format(path: str, limits: Options, plan: Plan) -> Iterator[Options]:
     from undertow.viz.chrome import chrome_file  # most runs write none
 
     with chrome_file(path, plan.graph) as record:
